@@ -1,0 +1,176 @@
+// Package endmark tells when a shell has ended on a backend whose stream ends
+// only when the last holder of the shell's output does: a daemon left in the
+// background would otherwise hold every caller. The shell runs under a wrapper
+// that writes a mark, unguessable and fresh for each command, behind the
+// shell's last byte on both streams; what comes after a mark is somebody
+// else's. The wrapper also keeps an exit status apart from a signal's, which
+// `$?` alone does not: 137 is both `exit 137` and SIGKILL.
+package endmark
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+)
+
+// The wrapper runs on dash, bash and busybox. A fresh shell in the middle, its
+// stderr caught, waits for the real one: if that was killed, it says so there
+// ("Killed"), and not for a plain exit status. Only SIGINT and SIGPIPE are
+// reported by no shell: they remain 130 and 141. Descriptors 3 and 4 carry the
+// real streams past the substitution and are closed for the command.
+const wrapper = `mark=$1; shift; exec 3>&1 4>&2
+m=$(exec /bin/sh -c '(exec "$@" </dev/null >&3 2>&4 3>&- 4>&-); echo " $?"' sh "$@" 2>&1)
+printf '%s%s%s' "$mark" "$m" "$mark"; printf '%s' "$mark" >&2`
+
+// A Mark wraps one run of one command and collects its output. It is not safe
+// for concurrent use.
+type Mark struct {
+	limit          int // bytes a stream
+	mark           []byte
+	stdout, stderr stream
+}
+
+// stream is what has come on one stream; from is where a mark may still begin.
+type stream struct {
+	buf  []byte
+	from int
+	at   int // where the first mark begins; -1 while there is none
+}
+
+// A TooLongError is what Stdout and Stderr return past the limit.
+type TooLongError struct{ Limit int }
+
+func (e TooLongError) Error() string {
+	return fmt.Sprintf("command wrote more than %d bytes; let it write to a file", e.Limit)
+}
+
+// New makes a mark for one run. Output of more than limit bytes on a stream is
+// an error.
+func New(limit int) *Mark {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return &Mark{
+		limit:  limit,
+		mark:   []byte("\x1e" + hex.EncodeToString(b) + "\x1e"),
+		stdout: stream{at: -1},
+		stderr: stream{at: -1},
+	}
+}
+
+// Argv is the command to run in place of shell + script; shell is for example
+// {"/bin/sh", "-c"}. The sandbox needs /bin/sh.
+func (m *Mark) Argv(shell []string, script string) []string {
+	argv := []string{"/bin/sh", "-c", wrapper, "sh", string(m.mark)}
+	return append(append(argv, shell...), script)
+}
+
+// Stdout takes the next bytes of the command's standard output.
+func (m *Mark) Stdout(p []byte) error {
+	if _, ended := m.status(); ended {
+		return nil
+	}
+	return m.stdout.add(p, m.mark, m.limit)
+}
+
+// Stderr takes the next bytes of the command's standard error.
+func (m *Mark) Stderr(p []byte) error {
+	if m.stderr.at >= 0 {
+		return nil
+	}
+	return m.stderr.add(p, m.mark, m.limit)
+}
+
+func (s *stream) add(p, mark []byte, limit int) error {
+	// Behind stdout's first mark stand the shell's message and the second mark.
+	if len(s.buf)+len(p) > limit+4096 {
+		return TooLongError{limit}
+	}
+	s.buf = append(s.buf, p...)
+	if s.at >= 0 {
+		return nil
+	}
+	if i := bytes.Index(s.buf[s.from:], mark); i >= 0 {
+		s.at = s.from + i
+		return nil
+	}
+	s.from = max(len(s.buf)-len(mark)+1, 0)
+	return nil
+}
+
+// Done reports whether the shell has ended and all of its output is here.
+func (m *Mark) Done() bool {
+	_, ok := m.status()
+	return ok && m.stderr.at >= 0
+}
+
+// status is what stands between the two marks on stdout: the shell's message,
+// empty unless a signal killed the command, a space, the exit status.
+func (m *Mark) status() (string, bool) {
+	if m.stdout.at < 0 {
+		return "", false
+	}
+	text, _, ok := bytes.Cut(m.stdout.buf[m.stdout.at+len(m.mark):], m.mark)
+	return string(text), ok
+}
+
+// Output is what the command itself wrote so far.
+func (m *Mark) Output() (stdout, stderr []byte) {
+	return m.stdout.own(), m.stderr.own()
+}
+
+func (s *stream) own() []byte {
+	if s.at >= 0 {
+		return s.buf[:s.at:s.at]
+	}
+	return s.buf
+}
+
+// Status is the shell's exit status, or the signal that killed it: then code
+// is 0. It fails unless Done.
+func (m *Mark) Status() (code int, signal string, err error) {
+	text, ok := m.status()
+	if !ok {
+		return 0, "", errors.New("no end mark")
+	}
+	i := bytes.LastIndexByte([]byte(text), ' ')
+	if i < 0 {
+		return 0, "", fmt.Errorf("end mark without a status: %.40q", text)
+	}
+	code, err = strconv.Atoi(text[i+1:])
+	if err != nil {
+		return 0, "", fmt.Errorf("end mark with status %.40q", text[i+1:])
+	}
+	killed := len(bytes.TrimSpace([]byte(text[:i]))) > 0
+	if name := SignalName(code - 128); killed && name != "" {
+		return 0, name, nil
+	}
+	return code, "", nil
+}
+
+// Linux's numbers, which the sandbox's kernel speaks.
+var signals = [...]string{1: "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
+	"SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP",
+	"SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS"}
+
+// SignalName is the name of Linux's signal n, "" when there is none.
+func SignalName(n int) string {
+	if n <= 0 || n >= len(signals) {
+		return ""
+	}
+	return signals[n]
+}
+
+// SignalOf is the name of the signal that Go describes with text, as in
+// "signal: killed"; "" when none is.
+func SignalOf(text string) string {
+	for n := range signals {
+		if n > 0 && syscall.Signal(n).String() == text {
+			return signals[n]
+		}
+	}
+	return ""
+}

@@ -64,7 +64,7 @@ func TestShells(t *testing.T) {
 		{"killed", "printf x; kill -KILL $$", 0, "SIGKILL", "x", ""},
 		{"terminated", "kill -TERM $$", 0, "SIGTERM", "", ""},
 		{"segfault", "kill -SEGV $$", 0, "SIGSEGV", "", ""},
-		{"a child killed", "sh -c 'kill -KILL $$' 2>/dev/null; exit 5", 5, "", "", ""},
+		{"a child killed", "{ sh -c 'kill -KILL $$'; } 2>/dev/null; exit 5", 5, "", "", ""},
 		{"quotes", `printf '%s' "a'b\"c"`, 0, "", `a'b"c`, ""},
 		{"binary", `printf '\000\377\036'`, 0, "", "\x00\xff\x1e", ""},
 		{"held output", "sleep 30 & printf a; exit 4", 4, "", "a", ""},

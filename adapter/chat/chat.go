@@ -84,12 +84,20 @@ type Answer struct {
 	Reasoning string
 	Text      string
 	Calls     []ToolCall
-	Malformed []string // raw text of calls that were withheld, to be delivered so that the client answers with a tool error
-	Finish    string   // FinishStop or FinishLength; an abort is never answered
+	Malformed []Malformed // calls that were withheld
+	Finish    string      // FinishStop or FinishLength; an abort is never answered
 
 	Prompt int // tokens
 	Output int // tokens
 	Cached int // tokens of the prompt that the engine had cached
+}
+
+// A Malformed is a call that breaks its format and must not be executed. A
+// dialect delivers it after the Calls so that the client answers with a tool
+// error, which the model then sees.
+type Malformed struct {
+	Name string // the tool that it seems to mean; "" when there is no telling
+	Raw  string // as the model wrote it
 }
 
 // Op is what a route does.

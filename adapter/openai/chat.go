@@ -1,0 +1,207 @@
+// Package openai speaks OpenAI's two protocols to their clients: Chat
+// Completions and Responses.
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/agentrl-go/agentrl/adapter/chat"
+)
+
+// Chat is the dialect of Chat Completions, as opencode, pi, qwen-code and most
+// libraries speak it. All tool calls and the reasoning (reasoning_content) are
+// sent and read back.
+type Chat struct{}
+
+// Routes lists Chat Completions with and without the version prefix, since
+// clients differ in whether their base URL holds it.
+func (Chat) Routes() []chat.Route {
+	return []chat.Route{
+		{Pattern: "POST /v1/chat/completions", Op: chat.OpTurn},
+		{Pattern: "POST /chat/completions", Op: chat.OpTurn},
+	}
+}
+
+// Token returns the bearer token.
+func (Chat) Token(r *http.Request) string { return bearer(r) }
+
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// chatBody is the body of a request as far as it is understood.
+type chatBody struct {
+	Model         string        `json:"model"`
+	Messages      []chatMessage `json:"messages"`
+	Tools         []chatTool    `json:"tools"`
+	Stream        bool          `json:"stream"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	MaxTokens           int             `json:"max_tokens"`
+	MaxCompletionTokens int             `json:"max_completion_tokens"`
+	Stop                json.RawMessage `json:"stop"`
+	N                   *int            `json:"n"`
+}
+
+type chatMessage struct {
+	Role             string          `json:"role"`
+	Content          json.RawMessage `json:"content"`
+	ReasoningContent *string         `json:"reasoning_content"`
+	Reasoning        *string         `json:"reasoning"` // how other servers call it
+	ToolCalls        []chatToolCall  `json:"tool_calls"`
+	ToolCallID       string          `json:"tool_call_id"`
+}
+
+type chatToolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+type chatTool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// chatWire is what Respond needs of a request.
+type chatWire struct {
+	usage bool // the client wants the usage in its stream
+}
+
+// Decode translates a request.
+func (Chat) Decode(r *http.Request, body []byte) (*chat.Request, error) {
+	var b chatBody
+	if err := json.Unmarshal(body, &b); err != nil {
+		return nil, fmt.Errorf("the body is not a chat completion request: %w", err)
+	}
+	if len(b.Messages) == 0 {
+		return nil, errors.New("messages: at least one is needed")
+	}
+	if b.N != nil && *b.N != 1 {
+		return nil, fmt.Errorf("n: %d answers were asked for, only 1 can be given", *b.N)
+	}
+	req := &chat.Request{Model: b.Model, Stream: b.Stream, MaxTokens: b.MaxTokens, Wire: chatWire{usage: b.StreamOptions.IncludeUsage}}
+	if b.MaxCompletionTokens > 0 {
+		req.MaxTokens = b.MaxCompletionTokens
+	}
+	var err error
+	if req.Stop, err = stopStrings(b.Stop); err != nil {
+		return nil, err
+	}
+	if req.Tools, err = chatTools(b.Tools); err != nil {
+		return nil, err
+	}
+	if err := decodeMessages(req, b.Messages); err != nil {
+		return nil, err
+	}
+	req.Sampling = sampling(body, "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
+		"repetition_penalty", "seed", "logit_bias", "response_format", "tool_choice")
+	req.Kind = chatKind(req)
+	return req, nil
+}
+
+// chatKind recognises the requests that a client makes beside its agent's
+// loop. They offer no tools, and say in their first words what they are for.
+func chatKind(req *chat.Request) chat.Kind {
+	if len(req.Tools) > 0 || len(req.Messages) == 0 || req.Messages[0].Role != chat.System {
+		return chat.Main
+	}
+	system := strings.ToLower(req.Messages[0].Content)
+	if len(system) > 200 {
+		system = system[:200]
+	}
+	switch {
+	case strings.Contains(system, "title generator"), strings.Contains(system, "generate a title"), strings.Contains(system, "concise title"):
+		return chat.SideCall
+	case strings.Contains(system, "summar"):
+		return chat.Compaction
+	}
+	return chat.Main
+}
+
+func stopStrings(raw json.RawMessage) ([]string, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}, nil
+	}
+	var many []string
+	if err := json.Unmarshal(raw, &many); err != nil {
+		return nil, errors.New("stop: want a string or a list of strings")
+	}
+	return many, nil
+}
+
+// sampling picks what the client asks for beyond what it may choose.
+func sampling(body []byte, keys ...string) map[string]any {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(body, &all) != nil {
+		return nil
+	}
+	var asked map[string]any
+	for _, key := range keys {
+		raw, ok := all[key]
+		if !ok || string(raw) == "null" || string(raw) == `"auto"` {
+			continue
+		}
+		if asked == nil {
+			asked = map[string]any{}
+		}
+		asked[key] = raw
+	}
+	return asked
+}
+
+func chatTools(tools []chatTool) ([]chat.Tool, error) {
+	var out []chat.Tool
+	for i, t := range tools {
+		if t.Type != "" && t.Type != "function" {
+			return nil, fmt.Errorf("tools[%d]: type %q, only \"function\" is served", i, t.Type)
+		}
+		if t.Function.Name == "" {
+			return nil, fmt.Errorf("tools[%d]: a function needs a name", i)
+		}
+		out = append(out, chat.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: object(t.Function.Parameters)})
+	}
+	return out, nil
+}
+
+// object returns a schema, or nil when there is none.
+func object(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// Echo is the answer as these clients send it back: text, reasoning, all calls.
+func (Chat) Echo(_ *chat.Request, a chat.Answer) chat.Message { return echo(a) }
+
+func echo(a chat.Answer) chat.Message {
+	m := chat.Message{Role: chat.Assistant, Content: a.Text, Reasoning: a.Reasoning, Turn: a.Turn}
+	m.ToolCalls = append(m.ToolCalls, a.Calls...)
+	for _, bad := range a.Malformed {
+		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: malformedName(bad), Arguments: arguments(malformedArguments(bad))})
+	}
+	return m
+}

@@ -1,0 +1,203 @@
+package token
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// build makes the tokenizer that f describes, or says what of it cannot be
+// done exactly.
+func (f *file) build() (*Tokenizer, error) {
+	t := &Tokenizer{chars: unicodeTables(), ignoreMerges: f.Model.IgnoreMerges, cache: new(wordCache)}
+	var err error
+	if t.normalizers, err = f.Normalizer.normalizers(t.chars); err != nil {
+		return nil, fmt.Errorf("normalizer: %w", err)
+	}
+	byteLevel := false
+	if t.steps, byteLevel, err = f.PreTokenizer.splitters(t.chars); err != nil {
+		return nil, fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	if err := f.Model.check(byteLevel); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	if t.vocab, err = f.Model.readVocab(byteLevel); err != nil {
+		return nil, fmt.Errorf("model: vocab: %w", err)
+	}
+	if err := t.findByteIDs(); err != nil {
+		return nil, fmt.Errorf("model: vocab: %w", err)
+	}
+	pairs, err := f.Model.readMerges(t.vocab)
+	if err != nil {
+		return nil, fmt.Errorf("model: merges: %w", err)
+	}
+	if err := t.addTokens(f.Added); err != nil {
+		return nil, fmt.Errorf("added_tokens: %w", err)
+	}
+	if t.decoder, err = f.Decoder.decoder(t.vocab); err != nil {
+		return nil, fmt.Errorf("decoder: %w", err)
+	}
+	t.encodings.New = func() any { return &encoding{Tokenizer: t, merger: merger{pairs: pairs}} }
+	return t, nil
+}
+
+func (m *model) check(byteLevel bool) error {
+	switch {
+	case m.Type != "BPE" && (m.Type != "" || m.merges == nil):
+		return fmt.Errorf("type %q: only BPE is exact here (FromSugarme takes others, inexactly)", m.Type)
+	case m.vocab == nil || m.merges == nil:
+		return errors.New("vocab or merges missing")
+	case m.Dropout != nil && *m.Dropout != 0:
+		return errors.New("dropout makes ids random: set it to null")
+	case m.ContinuingSubwordPrefix != "" || m.EndOfWordSuffix != "":
+		return errors.New("continuing_subword_prefix and end_of_word_suffix are not supported")
+	case !byteLevel && !m.ByteFallback:
+		return errors.New("neither a ByteLevel pre-tokenizer nor byte_fallback: characters outside the vocabulary would become unknown")
+	}
+	return nil
+}
+
+func (m *model) readVocab(byteLevel bool) (*vocab, error) {
+	v := newVocab(bytes.Count(m.vocab, []byte{':'}), byteLevel)
+	j := &jsonScanner{data: m.vocab}
+	return v, j.object(func(key []byte) error {
+		token := string(key)
+		id, err := j.id()
+		if err != nil {
+			return fmt.Errorf("%q: %w", token, err)
+		}
+		if !v.add(token, id) {
+			return fmt.Errorf("%q: this token or its id %d is there twice", token, id)
+		}
+		return nil
+	})
+}
+
+// findByteIDs finds the tokens that stand for single bytes, and refuses a
+// vocabulary without one that valid UTF-8 can need.
+func (t *Tokenizer) findByteIDs() error {
+	for b := range t.byteIDs {
+		id, ok := t.vocab.lookup([]byte{byte(b)}, false)
+		if !t.vocab.levels {
+			id, ok = t.vocab.id(fmt.Sprintf("<0x%02X>", b))
+		}
+		if inUTF8 := b != 0xC0 && b != 0xC1 && b < 0xF5; !ok && inUTF8 {
+			return fmt.Errorf("no token for byte %#02x: it would be dropped or unknown", b)
+		}
+		t.byteIDs[b] = id
+	}
+	return nil
+}
+
+// readMerges reads merges in either form, "a b" or ["a", "b"].
+func (m *model) readMerges(v *vocab) (*pairTable, error) {
+	count := bytes.Count(m.merges, []byte{'['}) - 1
+	if count <= 0 {
+		count = bytes.Count(m.merges, []byte{','}) + 1
+	}
+	pairs := newPairTable(count)
+	j := &jsonScanner{data: m.merges}
+	var left, right, joined []byte
+	rank := uint32(0)
+	err := j.array(func() error {
+		var err error
+		if left, right, err = j.merge(left[:0], right[:0]); err != nil {
+			return fmt.Errorf("merge %d: %w", rank, err)
+		}
+		joined = append(append(joined[:0], left...), right...)
+		var ids [3]int32
+		for i, part := range [][]byte{left, right, joined} {
+			id, ok := v.id(string(part))
+			if !ok {
+				return fmt.Errorf("merge %d: %q is not in the vocabulary", rank, part)
+			}
+			ids[i] = id
+		}
+		pairs.put(ids[0], ids[1], rank, ids[2])
+		rank++
+		return nil
+	})
+	return pairs, err
+}
+
+// merge reads one merge and appends its two sides.
+func (j *jsonScanner) merge(left, right []byte) (l, r []byte, err error) {
+	if j.peek() == '"' {
+		both, err := j.str()
+		if err != nil {
+			return nil, nil, err
+		}
+		a, b, ok := bytes.Cut(both, []byte{' '})
+		if !ok || bytes.IndexByte(b, ' ') >= 0 {
+			return nil, nil, fmt.Errorf("want two tokens with a space between in %q", both)
+		}
+		return append(left, a...), append(right, b...), nil
+	}
+	n := 0
+	err = j.array(func() error {
+		s, err := j.str()
+		switch n++; n {
+		case 1:
+			left = append(left, s...)
+		case 2:
+			right = append(right, s...)
+		}
+		return err
+	})
+	if err == nil && n != 2 {
+		err = j.errorf("want two tokens, not %d", n)
+	}
+	return left, right, err
+}
+
+// addTokens enters the added tokens. The reference gives each the id that its
+// content has in the vocabulary, else the next free one, whatever the file
+// says; a file that says otherwise is refused.
+func (t *Tokenizer) addTokens(tokens []AddedToken) error {
+	size, last := t.vocab.count, int32(-1)
+	for _, a := range tokens {
+		if a.Content == "" || slices.ContainsFunc(t.added, func(b AddedToken) bool { return a.Content == b.Content }) {
+			return fmt.Errorf("%q: empty or there twice", a.Content)
+		}
+		id, ok := t.vocab.id(a.Content)
+		if !ok {
+			id = max(last+1, int32(size))
+		}
+		if a.ID != id {
+			return fmt.Errorf("%q: id %d in the file, but the reference would give it %d: order the added tokens by id, without gaps", a.Content, a.ID, id)
+		}
+		if !ok && !t.vocab.extend(a.Content, id) {
+			return fmt.Errorf("%q: its id %d is a token of the vocabulary, which has gaps", a.Content, id)
+		}
+		last = max(last, id)
+		t.added = append(t.added, a)
+	}
+	t.findAdded()
+	slices.SortFunc(t.added, func(a, b AddedToken) int { return int(a.ID) - int(b.ID) })
+	return nil
+}
+
+// findAdded makes the sets that find the added tokens. Special ones come
+// first, as in the reference.
+func (t *Tokenizer) findAdded() {
+	var verbatim, normalized []AddedToken
+	for _, special := range []bool{true, false} {
+		for _, a := range t.added {
+			switch {
+			case a.Special != special:
+			case a.Normalized:
+				normalized = append(normalized, a)
+			default:
+				verbatim = append(verbatim, a)
+			}
+		}
+	}
+	t.verbatim = newTokenSet(verbatim, func(s string) string { return s })
+	t.normalized = newTokenSet(normalized, func(s string) string {
+		for _, n := range t.normalizers {
+			s = n.normalize(s)
+		}
+		return s
+	})
+}

@@ -1,0 +1,54 @@
+# `make help` lists the targets.
+GO          ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME    ?= 20s
+BENCHTIME   ?= 1s
+
+.PHONY: help demo trainer test race lint cross bench fuzz golden mutants fetch clean
+
+help: ## list the targets
+	@grep -hE '^[a-z][a-z0-9%-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+demo: ## one whole rollout on this machine: no GPU, no account, no network
+	@$(GO) run ./examples/quickstart
+
+trainer: ## a small trainer's rollout loop on a made-up dataset
+	@$(GO) run ./examples/trainer -demo 4 -n 2 -parallel 4 -out "$$(mktemp -d)/samples.jsonl"
+
+test: ## all tests, with the race detector
+	$(GO) test -race ./...
+
+race: test ## the same
+
+lint: ## vet, gofmt, staticcheck
+	$(GO) vet ./...
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) run $(STATICCHECK) ./...
+
+cross: ## build for every platform that the library supports
+	@for os in linux darwin windows; do for arch in amd64 arm64; do \
+		echo "build $$os/$$arch"; GOOS=$$os GOARCH=$$arch CGO_ENABLED=0 $(GO) build ./... || exit 1; done; done
+
+bench: ## all benchmarks, in the form that benchstat reads
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+
+fuzz: ## each fuzz target for FUZZTIME
+	@GO="$(GO)" FUZZTIME=$(FUZZTIME) sh testdata/fuzz.sh
+
+golden: ## rewrite our own golden files; read the diff before you commit it
+	$(GO) test ./adapter/... -run Golden -update
+
+mutants: ## nine faults of an orchestrator, each with the test that finds it
+	@bash testdata/mutants/run.sh
+
+show-%: ## rerun every line of a part's figures: show-slice, show-tokens, …
+	@bash testdata/show/$*.sh
+
+fetch: ## bring what some tests need into .cache: tokenizers, templates, CLIs
+	@for f in testdata/fetch/*.sh; do echo "$$f"; bash "$$f" || exit 1; done
+
+fetch-%: ## bring one of them
+	@bash testdata/fetch/$*.sh
+
+clean: ## remove what was built and fetched
+	rm -rf bin .cache

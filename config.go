@@ -1,0 +1,216 @@
+package agentrl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/adapter/parse"
+	"github.com/agentrl-go/agentrl/adapter/sglang"
+	"github.com/agentrl-go/agentrl/adapter/template"
+	"github.com/agentrl-go/agentrl/adapter/token"
+	"github.com/agentrl-go/agentrl/adapter/trajectory"
+	"github.com/agentrl-go/agentrl/harness"
+	"github.com/agentrl-go/agentrl/harness/mini"
+	"github.com/agentrl-go/agentrl/harness/shell"
+	"github.com/agentrl-go/agentrl/sandbox"
+	"github.com/agentrl-go/agentrl/sandbox/docker"
+	"github.com/agentrl-go/agentrl/sandbox/e2b"
+	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/swe"
+	"github.com/agentrl-go/agentrl/swe/scaleswe"
+)
+
+// A Count is a number of which the zero value means the default, and None means 0.
+type Count int
+
+// None is a Count of 0.
+const None Count = -1
+
+// n is the count with its default.
+func (c Count) n() int { return max(int(c), 0) }
+
+// A Config says how rollouts run. Its zero value means the defaults; each field
+// names its environment variable, in which durations are plain seconds (1800)
+// or Go durations (30m).
+type Config struct {
+	// Agent is the harness. Defaults to "claude_code".
+	Agent string `env:"SWE_AGENT"`
+	// Command is the command line of the harness "shell".
+	Command string `env:"AGENTRL_SHELL_COMMAND"`
+	// AdapterPublicHost is the host that sandboxes reach the adapter at.
+	// Required as soon as a sandboxed CLI must dial back.
+	AdapterPublicHost string `env:"ADAPTER_PUBLIC_HOST"`
+	// AdapterPublicURL overrides the whole address: scheme, host, port, path.
+	AdapterPublicURL string `env:"ADAPTER_PUBLIC_URL"`
+	// AdapterBindHost is where the adapter listens. Defaults to "0.0.0.0".
+	AdapterBindHost string `env:"ADAPTER_BIND_HOST"`
+	// AdapterPort is the adapter's port; 0 means any free one. ConfigFromEnv
+	// defaults to 18001. One listener serves all Generators of a process.
+	AdapterPort int `env:"ADAPTER_PORT"`
+	// ForkThreshold is the fork/merge threshold of the canonical trajectory
+	// policy, in tokens. Defaults to 1024; None switches merging off.
+	ForkThreshold Count `env:"SLIME_FORK_MERGE_MAX_RESPONSE_TOKENS"`
+	// AgentBudget is the agent's wall clock. Defaults to 30 min.
+	AgentBudget time.Duration `env:"SWE_AGENT_TIME_BUDGET_SEC"`
+	// EvalTimeout bounds the tests of an evaluation. Defaults to 10 min.
+	EvalTimeout time.Duration `env:"SWE_EVAL_TIMEOUT_SEC"`
+	// Guard bounds the whole call; waiting for a boot slot, for the creation
+	// rate or in a pause does not count. Defaults to AgentBudget + EvalTimeout + 3 min.
+	Guard time.Duration `env:"SWE_ROLLOUT_GUARD_SEC"`
+	// QueueTimeout bounds that waiting. Defaults to no limit.
+	QueueTimeout time.Duration `env:"AGENTRL_QUEUE_TIMEOUT"`
+	// BootConcurrency is how many sandboxes are booted (created and installed)
+	// at once in the process; evaluations go first. Defaults to 16.
+	BootConcurrency int `env:"SWE_BOOT_CONCURRENCY"`
+	// BootRetries is how many boots are attempted. Defaults to 2.
+	BootRetries int `env:"SWE_BOOT_RETRIES"`
+	// Prompt is the task instruction. Defaults to swe.DefaultPrompt.
+	Prompt string `env:"SWE_CC_PROMPT"`
+
+	// NodeTarball, ClaudeCodeTarball and CodexTarball are host files that the
+	// harness installs from; required only where the chosen harness needs them.
+	NodeTarball       string `env:"SLIME_AGENT_NODE_TARBALL"`
+	ClaudeCodeTarball string `env:"SLIME_AGENT_CC_TARBALL"`
+	CodexTarball      string `env:"SLIME_AGENT_CODEX_TARBALL"`
+	// ClaudeCodeArgs and CodexArgs are appended to the command line, as shell text.
+	ClaudeCodeArgs string `env:"SLIME_AGENT_CC_EXTRA_ARGS"`
+	CodexArgs      string `env:"SLIME_AGENT_CODEX_EXTRA_ARGS"`
+	// ClaudeCodeEnvs and CodexEnvs are JSON objects, merged into the agent's environment last.
+	ClaudeCodeEnvs string `env:"SLIME_AGENT_CC_EXTRA_ENVS"`
+	CodexEnvs      string `env:"SLIME_AGENT_CODEX_EXTRA_ENVS"`
+
+	// ImageMetadataKey is the sandbox metadata key that routes an image. Defaults to none.
+	ImageMetadataKey string `env:"SLIME_AGENT_SANDBOX_IMAGE_METADATA_KEY"`
+	// SandboxLifetime is how long a sandbox may live, from its creation and
+	// again from the start of the stages that take long. Defaults to 1 h.
+	SandboxLifetime time.Duration `env:"SLIME_AGENT_SANDBOX_LIFETIME_SEC"`
+	// RPCRetries is how often a replayable sandbox request is tried. Defaults to 6.
+	RPCRetries int `env:"SLIME_AGENT_SANDBOX_RPC_RETRIES"`
+	// SandboxSize is E2B's sandbox size. Defaults to "md".
+	SandboxSize string `env:"SLIME_AGENT_E2B_SANDBOX_SIZE"`
+	// E2BAPIKey, E2BAPIURL, E2BDomain and E2BSandboxURL are E2B's own.
+	E2BAPIKey     string `env:"E2B_API_KEY"`
+	E2BAPIURL     string `env:"E2B_API_URL"`
+	E2BDomain     string `env:"E2B_DOMAIN"`
+	E2BSandboxURL string `env:"E2B_SANDBOX_URL"`
+
+	// TrainProtocol and EvalProtocol are the dataset protocols of Generate and
+	// of Evaluate. Default to "scaleswe".
+	TrainProtocol string `env:"SWE_TRAIN_PROTOCOL"`
+	EvalProtocol  string `env:"SWE_EVAL_PROTOCOL"`
+
+	// Sandbox is the backend: "e2b", "docker" or "local". Defaults to e2b if
+	// E2BAPIKey is set, else docker if its socket answers, else local.
+	Sandbox string `env:"AGENTRL_SANDBOX"`
+	// Trajectory is "exact" or "canonical". Defaults to "exact".
+	Trajectory string `env:"AGENTRL_TRAJECTORY"`
+	// Parse is "strict" or "compat". Defaults to "strict".
+	Parse string `env:"AGENTRL_PARSE"`
+	// Reward is "full" (each sample of a rollout carries the whole reward) or
+	// "split" (each carries its share). Defaults to "full".
+	Reward string `env:"AGENTRL_REWARD"`
+	// OnAbort says what becomes of a generation that the engine aborts:
+	// "continue", "restart" or "fail". Defaults to "continue".
+	OnAbort string `env:"AGENTRL_ON_ABORT"`
+	// Compat "slime" is canonical, compat and the seeds' grading order in one switch. Defaults to none.
+	Compat string `env:"AGENTRL_COMPAT"`
+	// MaxTurns bounds the model turns of a rollout. Defaults to no limit.
+	MaxTurns int `env:"AGENTRL_MAX_TURNS"`
+	// MaxSandboxes bounds the sandboxes alive at once in the process. Defaults to no limit.
+	MaxSandboxes int `env:"AGENTRL_MAX_SANDBOXES"`
+	// CreatesPerSec bounds the rate of creations in the process. Defaults to no limit.
+	CreatesPerSec float64 `env:"AGENTRL_CREATES_PER_SEC"`
+	// Egress is "open", or "adapter": the agent reaches nothing but the adapter. Defaults to "open".
+	Egress string `env:"AGENTRL_EGRESS"`
+	// EvalRetries is how often an evaluation is tried again after an
+	// infrastructure fault. Defaults to 1.
+	EvalRetries Count `env:"AGENTRL_EVAL_RETRIES"`
+	// Breaker is how many consecutive infrastructure failures of one class
+	// open the circuit breaker. Defaults to 20; None switches it off.
+	Breaker Count `env:"AGENTRL_BREAKER"`
+	// LedgerDir is where live sandboxes are written down for a reaper. Defaults to none.
+	LedgerDir string `env:"AGENTRL_LEDGER_DIR"`
+	// RunID labels the run's sandboxes. Defaults to one made at the start.
+	RunID string `env:"AGENTRL_RUN_ID"`
+	// RunDir is where each rollout leaves its record. Defaults to none.
+	RunDir string `env:"AGENTRL_RUN_DIR"`
+
+	// TruncatedStatus gives samples whose last turn was cut the status
+	// truncated instead of completed. Defaults to false.
+	TruncatedStatus bool
+	// Warnings are what ConfigFromEnv noticed; New logs them.
+	Warnings []string
+}
+
+// withDefaults fills what is zero, in the order of the fields.
+func (c Config) withDefaults() Config {
+	setDefault(&c.Agent, "claude_code")
+	setDefault(&c.AdapterBindHost, "0.0.0.0")
+	setDefault(&c.ForkThreshold, 1024)
+	setDefault(&c.AgentBudget, 30*time.Minute)
+	setDefault(&c.EvalTimeout, 10*time.Minute)
+	setDefault(&c.Guard, c.AgentBudget+c.EvalTimeout+3*time.Minute)
+	setDefault(&c.BootConcurrency, 16)
+	setDefault(&c.BootRetries, 2)
+	setDefault(&c.SandboxLifetime, time.Hour)
+	setDefault(&c.RPCRetries, 6)
+	setDefault(&c.SandboxSize, "md")
+	setDefault(&c.TrainProtocol, "scaleswe")
+	setDefault(&c.EvalProtocol, "scaleswe")
+	if c.Compat == "slime" {
+		setDefault(&c.Trajectory, "canonical")
+		setDefault(&c.Parse, "compat")
+	}
+	setDefault(&c.Trajectory, "exact")
+	setDefault(&c.Parse, "strict")
+	setDefault(&c.Reward, "full")
+	setDefault(&c.OnAbort, "continue")
+	setDefault(&c.Egress, "open")
+	setDefault(&c.EvalRetries, 1)
+	setDefault(&c.Breaker, 20)
+	setDefault(&c.RunID, "run-"+randomID())
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate refuses deadlines that can't nest; the message names both sides.
+func (c Config) validate() error {
+	var errs []error
+	if c.AgentBudget >= c.Guard {
+		errs = append(errs, fmt.Errorf("SWE_AGENT_TIME_BUDGET_SEC (%v) must be less than SWE_ROLLOUT_GUARD_SEC (%v): raise the guard or leave it empty", c.AgentBudget, c.Guard))
+	}
+	if c.Sandbox == "e2b" {
+		const slack = 300 * time.Second
+		for name, d := range map[string]time.Duration{"SWE_AGENT_TIME_BUDGET_SEC": c.AgentBudget, "SWE_EVAL_TIMEOUT_SEC": c.EvalTimeout} {
+			if d+slack > c.SandboxLifetime {
+				errs = append(errs, fmt.Errorf("%s (%v) + %v must not exceed SLIME_AGENT_SANDBOX_LIFETIME_SEC (%v): raise the lifetime", name, d, slack, c.SandboxLifetime))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Args are the trainer's own. They are comparable: they key the process-wide Generators.
+type Args struct {
+	HFCheckpoint    string `json:"hf_checkpoint"`    // directory with tokenizer.json, tokenizer_config.json and, if separate, chat_template.jinja
+	SGLangURL       string `json:"sglang_url"`       // server or router, "http://10.0.0.2:30000"
+	ToolCallParser  string `json:"tool_call_parser"` // as in SGLang's --tool-call-parser; "" for none
+	ReasoningParser string `json:"reasoning_parser"` // as in SGLang's --reasoning-parser; "" for none
+	MaxContextLen   int    `json:"max_context_len"`  // tokens of prompt and answer together; 0 for no limit
+}

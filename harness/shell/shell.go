@@ -1,0 +1,83 @@
+// Package shell runs any command line as the agent. The command finds the
+// model's endpoint in its environment, under the names that the common SDKs
+// read and under AGENTRL_* names:
+//
+//	OPENAI_BASE_URL     BaseURL/v1        OPENAI_API_KEY        the session's token
+//	ANTHROPIC_BASE_URL  BaseURL           ANTHROPIC_AUTH_TOKEN  the session's token
+//	AGENTRL_BASE_URL    BaseURL           AGENTRL_TOKEN         the session's token
+//	AGENTRL_MODEL       the model label   AGENTRL_PROMPT        the task instruction
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/agentrl-go/agentrl/harness"
+	"github.com/agentrl-go/agentrl/sandbox"
+)
+
+// Harness runs one command line, by the sandbox's sh, in the work directory,
+// as the agent user.
+type Harness struct {
+	command string
+	install string
+}
+
+// New returns a harness for the command. Setup is a command that Install runs
+// as root beforehand; "" for none.
+func New(command, setup string) (*Harness, error) {
+	if command == "" {
+		return nil, errors.New("harness shell: no command line: set AGENTRL_SHELL_COMMAND to what runs the agent")
+	}
+	return &Harness{command: command, install: setup}, nil
+}
+
+// DialsBack reports true: the command runs in the sandbox.
+func (h *Harness) DialsBack() bool { return true }
+
+// Install runs the setup command.
+func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
+	if err := sandbox.EnsureUser(ctx, sb); err != nil {
+		return fmt.Errorf("agent user: %w", err)
+	}
+	if h.install == "" {
+		return nil
+	}
+	_, err := sandbox.Output(ctx, sb, sandbox.Cmd{Script: h.install})
+	return err
+}
+
+// logFile is outside the work directory, where the agent's git status would show it.
+const logFile = "/tmp/agentrl-agent.log"
+
+// Run runs the command as a detached job. Its exit status is the outcome: 0 is
+// Finished, anything else GaveUp.
+func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
+	exit, err := sandbox.RunDetached(ctx, sb, sandbox.Detached{
+		Cmd: sandbox.Cmd{Script: h.command, User: sandbox.AgentUser, Dir: job.Workdir, Env: map[string]string{
+			"OPENAI_BASE_URL": job.BaseURL + "/v1", "OPENAI_API_KEY": job.Token,
+			"ANTHROPIC_BASE_URL": job.BaseURL, "ANTHROPIC_AUTH_TOKEN": job.Token,
+			"AGENTRL_BASE_URL": job.BaseURL, "AGENTRL_TOKEN": job.Token,
+			"AGENTRL_MODEL": job.Model, "AGENTRL_PROMPT": job.Prompt,
+		}},
+		Log:  logFile,
+		Stop: job.Stop,
+	})
+	if err != nil {
+		return harness.Report{}, fmt.Errorf("run command: %w", err)
+	}
+	report := harness.Report{Exit: exit, Outcome: harness.Finished}
+	switch {
+	case exit.State == sandbox.TimedOut:
+		report.Outcome = harness.Budget
+	case exit.State == sandbox.Lost:
+		report.Outcome = harness.Crashed
+	case exit.Code != 0:
+		report.Outcome = harness.GaveUp
+	}
+	if tail, err := sandbox.Tail(ctx, sb, logFile, 4096); err == nil {
+		report.Log = string(tail)
+	}
+	return report, nil
+}

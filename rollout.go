@@ -1,0 +1,338 @@
+package agentrl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/adapter/trajectory"
+	"github.com/agentrl-go/agentrl/sandbox"
+	"github.com/agentrl-go/agentrl/swe"
+)
+
+// step runs one stage: hooks, timing, the name of a stuck stage and the
+// StageError, in one place.
+func step[T any](ctx context.Context, r *rollout, stage Stage, role string, f func(context.Context) (T, error)) (T, error) {
+	info := StageInfo{InstanceID: r.instance, Session: r.session.ID, Attempt: r.attempt, Stage: stage, Role: role, Sandbox: r.sandboxID, Start: time.Now()}
+	r.enterStage(stage, info.Start)
+	if h := r.g.Hooks.StageStart; h != nil {
+		h(info)
+	}
+	out, err := f(ctx)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		err = &StageError{Stage: stage, Err: err}
+	}
+	if h := r.g.Hooks.StageDone; h != nil {
+		info.InstanceID, info.Duration, info.Err = r.instance, time.Since(info.Start), err
+		h(info)
+	}
+	return out, err
+}
+
+// act is step for a stage that works in a sandbox, whose life is extended
+// first where the backend can.
+func act(ctx context.Context, r *rollout, stage Stage, m *machine, f func(context.Context) error) error {
+	_, err := step(ctx, r, stage, m.role, func(ctx context.Context) (struct{}, error) {
+		if e, ok := m.Sandbox.(sandbox.Extender); ok && (stage == StageRun || stage == StageEvaluate) {
+			if err := e.Extend(ctx, r.g.Config.SandboxLifetime); err != nil {
+				r.log.Warn("sandbox lifetime was not extended", "sandbox", m.ID(), "err", err)
+			}
+		}
+		return struct{}{}, f(ctx)
+	})
+	return err
+}
+
+func (r *rollout) enterStage(stage Stage, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stage, r.since = stage, at
+}
+
+func (r *rollout) where() (Stage, time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stage, r.since
+}
+
+// labelled is the spec as this rollout boots it: labels that tell this
+// attempt's sandboxes from every other's, and the lifetime and egress asked for.
+func (r *rollout) labelled(spec sandbox.Spec, role string, boot int) sandbox.Spec {
+	host, _ := os.Hostname()
+	labels := maps.Clone(spec.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["run"] = label(r.g.Config.RunID)
+	labels["owner"] = label(fmt.Sprintf("%s-%d", host, os.Getpid()))
+	labels["sample"] = label(r.session.ID)
+	labels["attempt"] = fmt.Sprintf("%d.%d", r.attempt, boot)
+	labels["role"] = role
+	spec.Labels = labels
+	if spec.Lifetime == 0 {
+		spec.Lifetime = r.g.Config.SandboxLifetime
+	}
+	if role == RoleAgent {
+		spec.Adapter = r.session.BaseURL
+		if spec.Egress == sandbox.EgressOpen && r.g.Config.Egress == "adapter" {
+			spec.Egress = sandbox.EgressAdapter
+		}
+	}
+	return spec
+}
+
+// label keeps what every backend's labels can carry: [A-Za-z0-9._-].
+func label(s string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+			return c
+		}
+		return '-'
+	}, s)
+}
+
+func (r *rollout) onTurn(t adapter.TurnInfo) {
+	switch {
+	case t.Err != nil:
+		r.log.Warn("turn failed", "turn", t.ID, "duration", t.Duration, "err", t.Err)
+	case t.Duration > 2*time.Minute:
+		r.log.Warn("turn was slow", "turn", t.ID, "duration", t.Duration, "prompt", t.Prompt, "output", t.Output)
+	}
+	if h := r.g.Hooks.Turn; h != nil {
+		h(TurnInfo{InstanceID: r.instance, Attempt: r.attempt, TurnInfo: t})
+	}
+}
+
+// describe writes what a graded rollout says about itself into the metadata
+// that all its samples share.
+func (r *rollout) describe(rec adapter.Record, w work, eval swe.Evaluation) {
+	md := r.base.Metadata
+	code := w.report.Exit.Code
+	if w.report.Exit.State == sandbox.TimedOut {
+		code = -1
+	}
+	if code != 0 {
+		reason := fmt.Sprintf("CLI error (exit %d)", code)
+		if code < 0 {
+			reason = "time budget exceeded"
+		}
+		r.log.Warn("agent did not exit with 0", "agent_exit_code", code, "reason", reason)
+	}
+	md["instance_id"] = r.instance
+	md["grading_solved"] = eval.Outcome == swe.Solved
+	md["is_solved"] = eval.Outcome == swe.Solved
+	md["applied_cleanly"] = eval.Applied
+	md["outcome"] = string(eval.Outcome)
+	md["agent_exit_code"] = code
+	md["elapsed_sec"] = time.Since(r.start).Seconds()
+	md["agent"] = map[string]any{
+		"version": w.report.Version, "turns": w.report.Turns, "duration_sec": w.took.Seconds(), "result": string(w.report.Outcome),
+	}
+	md["turns"] = rec.Turns
+	if len(eval.Tamper) > 0 {
+		md["tamper"] = eval.Tamper
+	}
+}
+
+// samples makes one sample of each segment that is worth training on.
+func (r *rollout) samples(rec adapter.Record, _ work, eval swe.Evaluation) ([]Sample, error) {
+	var keep []trajectory.Segment
+	untrained := ErrNoSamples
+	for _, seg := range rec.Segments {
+		switch {
+		case seg.Label == chat.SideCall:
+		case seg.Untrained != "":
+			untrained = fmt.Errorf("%w: %s", ErrNoSamples, seg.Untrained)
+		default:
+			keep = append(keep, seg)
+		}
+	}
+	if len(keep) == 0 {
+		return nil, untrained
+	}
+	base := r.base
+	if base.RolloutID == nil {
+		base.RolloutID = base.Index
+	}
+	out := make([]Sample, len(keep))
+	for i, seg := range keep {
+		reward := eval.Reward
+		if r.g.Config.Reward == "split" {
+			reward /= float64(len(keep))
+		}
+		out[i] = trained(base, seg, reward, r.g.Config.TruncatedStatus)
+		out[i].Metadata["segment"] = map[string]any{
+			"index": i, "count": len(keep), "label": labelOf(seg.Label), "weight": weight(keep, i),
+		}
+	}
+	return out, nil
+}
+
+// weight is a segment's share of the rollout's trained tokens.
+func weight(segs []trajectory.Segment, i int) float64 {
+	total := 0
+	for _, seg := range segs {
+		total += owned(seg)
+	}
+	return float64(owned(segs[i])) / float64(max(total, 1))
+}
+
+func owned(seg trajectory.Segment) int {
+	n := 0
+	for _, m := range seg.LossMask {
+		n += int(m)
+	}
+	return n
+}
+
+func labelOf(k chat.Kind) string {
+	if k == chat.Main {
+		return "main"
+	}
+	return string(k)
+}
+
+// measured makes the one sample of an evaluation.
+func (r *rollout) measured(_ adapter.Record, _ work, eval swe.Evaluation) ([]Sample, error) {
+	s := placeholder(r.base)
+	reward := eval.Reward
+	s.Reward, s.Status = &reward, Completed
+	return []Sample{s}, nil
+}
+
+// aborted makes the one sample of a rollout that failed, and logs why.
+func (r *rollout) aborted(ctx context.Context, err error) Sample {
+	f := FailureOf(err)
+	stage, since := r.where()
+	var at *StageError
+	if errors.As(err, &at) {
+		stage = at.Stage
+	}
+	s := placeholder(r.base)
+	s.Status, s.Err = Aborted, err
+	s.Metadata["abort_reason"] = abortReason(err)
+	s.Metadata["instance_id"] = r.instance
+	s.Metadata["failure"] = map[string]any{
+		"stage": string(stage), "class": string(f.Class), "code": f.Code, "retryable": f.Retryable, "message": err.Error(),
+	}
+	if f.Code == CodeWallClockTimeout {
+		r.log.Warn("wall clock guard expired", "elapsed", time.Since(r.start), "guard", r.g.Config.Guard, "stage", string(stage), "stage_since", since)
+	}
+	if ctx.Err() == nil || f.Code == CodeWallClockTimeout {
+		r.log.Warn("rollout aborted", "reason", s.Metadata["abort_reason"], "stage", string(stage), "class", string(f.Class), "err", err)
+	}
+	return s
+}
+
+func (r *rollout) done(samples []Sample, err error) {
+	h := r.g.Hooks.RolloutDone
+	if h == nil {
+		return
+	}
+	info := RolloutInfo{
+		InstanceID: r.instance, Session: r.session.ID, Attempt: r.attempt, Samples: samples, Outcome: string(r.outcome),
+		Patch: r.patch, Start: r.start, Duration: time.Since(r.start), Failure: FailureOf(err), Err: err,
+	}
+	if len(samples) > 0 && samples[0].Reward != nil {
+		info.Reward = *samples[0].Reward
+	}
+	h(info)
+}
+
+// A liveSet is the rollouts of a Generator that are running, with the clocks
+// that stand still in a pause.
+type liveSet struct {
+	mu     sync.Mutex
+	calls  map[*rollout]*liveCall
+	paused bool
+	closed bool
+	idle   sync.WaitGroup
+}
+
+type liveCall struct {
+	cancel context.CancelCauseFunc
+	clocks []*clock
+}
+
+// add reports whether the set still takes rollouts.
+func (l *liveSet) add(r *rollout, cancel context.CancelCauseFunc) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	if l.calls == nil {
+		l.calls = map[*rollout]*liveCall{}
+	}
+	l.calls[r] = &liveCall{cancel: cancel, clocks: []*clock{r.guard}}
+	if l.paused {
+		r.guard.hold()
+	}
+	l.idle.Add(1)
+	return true
+}
+
+func (l *liveSet) remove(r *rollout) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.calls, r)
+	l.idle.Done()
+}
+
+// track lets a clock of the rollout stand still in pauses until the returned
+// function is called.
+func (l *liveSet) track(r *rollout, c *clock) func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	call := l.calls[r]
+	call.clocks = append(call.clocks, c)
+	if l.paused {
+		c.hold()
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		call.clocks = call.clocks[:1]
+	}
+}
+
+// pause holds all clocks, or lets them go on.
+func (l *liveSet) pause(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.paused == on {
+		return
+	}
+	l.paused = on
+	for _, call := range l.calls {
+		for _, c := range call.clocks {
+			if on {
+				c.hold()
+			} else {
+				c.release()
+			}
+		}
+	}
+}
+
+// shut refuses new rollouts, cancels the live ones and waits for their end.
+func (l *liveSet) shut() {
+	l.mu.Lock()
+	l.closed = true
+	for _, call := range l.calls {
+		call.cancel(ErrClosed)
+	}
+	l.mu.Unlock()
+	l.idle.Wait()
+}

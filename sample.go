@@ -1,0 +1,343 @@
+package agentrl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentrl-go/agentrl/adapter/trajectory"
+	"github.com/agentrl-go/agentrl/swe"
+)
+
+// Status of a Sample, as slime words it.
+type Status string
+
+// Statuses. Generate returns completed, truncated and aborted ones.
+const (
+	Pending   Status = "pending"
+	Completed Status = "completed"
+	Truncated Status = "truncated"
+	Aborted   Status = "aborted"
+	Failed    Status = "failed"
+)
+
+// A Sample is one training sample, and the dataset row that a rollout starts
+// from: slime's Sample with slime's JSON names. Fields that are not named here
+// are kept in Extra and written back. Numbers inside Metadata, Label and Extra
+// come back with the spelling that they had: as json.Number.
+type Sample struct {
+	GroupIndex      *int64         // nil when unset; 0 is set
+	Index           *int64         // nil when unset; 0 is set
+	RolloutID       *int64         // the same in all samples of one rollout, so that a loss can count the rollout once
+	Prompt          Prompt         // a string or a list of chat messages
+	Tokens          []int32        // first prompt and response part
+	Response        string         // the response part, decoded
+	ResponseLength  int            // tokens of the response part
+	Label           any            // a string, or whatever the dataset has
+	Reward          *float64       // nil is null; an object of rewards is kept in Extra
+	LossMask        []int8         // of the response part: 1 is trained; nil is null
+	RolloutLogProbs []float32      // of the response part; nil is null
+	WeightVersions  []string       // distinct, in the order they sampled
+	RemoveSample    bool           // not to be trained on
+	Status          Status         // "" is read and written as pending
+	Metadata        map[string]any // the row's own and, in a result, what the rollout adds
+	SessionID       string         // "" is null
+
+	// Extra holds the JSON fields that are not named above.
+	Extra map[string]json.RawMessage
+
+	// Err is why an aborted sample was aborted. It is not part of the JSON,
+	// where metadata.failure says the same.
+	Err error
+}
+
+// A Prompt is a string, or a list of chat messages as JSON.
+type Prompt struct {
+	Text     string          // when Messages is nil
+	Messages json.RawMessage // as it was given; nil for a string. A wrong shape is reported by the row's protocol
+}
+
+// MarshalJSON writes what was read.
+func (p Prompt) MarshalJSON() ([]byte, error) {
+	if p.Messages != nil {
+		return p.Messages, nil
+	}
+	return marshal(p.Text)
+}
+
+// UnmarshalJSON keeps everything but a string as it is.
+func (p *Prompt) UnmarshalJSON(data []byte) error {
+	*p = Prompt{}
+	switch {
+	case bytes.Equal(data, []byte("null")):
+		return nil
+	case data[0] == '"':
+		return json.Unmarshal(data, &p.Text)
+	}
+	p.Messages = bytes.Clone(data)
+	return nil
+}
+
+// A field is one JSON name of a Sample and where its value is held.
+type field struct {
+	name  string
+	value any // a pointer
+}
+
+// fields are the named fields in slime's order; the reward and the session id
+// are held by the caller, since null and an object are values of theirs.
+func (s *Sample) fields(reward, session any) []field {
+	return []field{
+		{"group_index", &s.GroupIndex}, {"index", &s.Index}, {"rollout_id", &s.RolloutID}, {"prompt", &s.Prompt},
+		{"tokens", &s.Tokens}, {"response", &s.Response}, {"response_length", &s.ResponseLength}, {"label", &s.Label},
+		{"reward", reward}, {"loss_mask", &s.LossMask}, {"rollout_log_probs", &s.RolloutLogProbs},
+		{"weight_versions", &s.WeightVersions}, {"remove_sample", &s.RemoveSample}, {"status", &s.Status},
+		{"metadata", &s.Metadata}, {"session_id", session},
+	}
+}
+
+// MarshalJSON writes slime's names, then Extra in the order of its keys.
+func (s Sample) MarshalJSON() ([]byte, error) {
+	if s.Tokens == nil {
+		s.Tokens = []int32{}
+	}
+	if s.WeightVersions == nil {
+		s.WeightVersions = []string{}
+	}
+	if s.Metadata == nil {
+		s.Metadata = map[string]any{}
+	}
+	if s.Status == "" {
+		s.Status = Pending
+	}
+	var reward, session any
+	if s.Reward != nil {
+		reward = *s.Reward
+	} else if raw, ok := s.Extra["reward"]; ok {
+		reward = raw
+	}
+	if s.SessionID != "" {
+		session = s.SessionID
+	}
+	fields := s.fields(&reward, &session)
+	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
+		if name != "reward" && !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
+			fields = append(fields, field{name, s.Extra[name]})
+		}
+	}
+	return marshalFields(fields)
+}
+
+func marshalFields(fields []field) ([]byte, error) {
+	out := []byte{'{'}
+	for i, f := range fields {
+		name, err := marshal(f.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := marshal(f.value)
+		if err != nil {
+			return nil, fmt.Errorf("sample: %s: %w", f.name, err)
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, name...), ':'), value...)
+	}
+	return append(out, '}'), nil
+}
+
+// UnmarshalJSON reads slime's names and keeps the rest in Extra.
+func (s *Sample) UnmarshalJSON(data []byte) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return fmt.Errorf("sample: want a JSON object: %w", err)
+	}
+	*s = Sample{}
+	var (
+		reward  json.RawMessage
+		session *string
+	)
+	for _, f := range s.fields(&reward, &session) {
+		raw, ok := all[f.name]
+		if !ok {
+			continue
+		}
+		if err := unmarshal(raw, f.value); err != nil {
+			return fmt.Errorf("sample: %s: %w", f.name, err)
+		}
+		delete(all, f.name)
+	}
+	if session != nil {
+		s.SessionID = *session
+	}
+	if reward != nil && string(reward) != "null" {
+		s.Reward = new(float64)
+		if json.Unmarshal(reward, s.Reward) != nil {
+			s.Reward = nil
+			all["reward"] = reward
+		}
+	}
+	if len(all) > 0 {
+		s.Extra = all
+	}
+	return nil
+}
+
+// SamplingParams are SGLang's own names. A map, because absent and zero
+// differ. Numbers come back from JSON with the spelling that they had.
+type SamplingParams map[string]any
+
+// UnmarshalJSON reads numbers as json.Number.
+func (p *SamplingParams) UnmarshalJSON(data []byte) error {
+	return unmarshal(data, (*map[string]any)(p))
+}
+
+// marshal is json.Marshal without HTML escapes.
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// unmarshal is json.Unmarshal with numbers as json.Number.
+func unmarshal(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return dec.Decode(v)
+}
+
+// row is what a protocol reads of the sample.
+func (s Sample) row() (swe.Row, error) {
+	var row swe.Row
+	if s.Prompt.Messages != nil {
+		row.Prompt = s.Prompt.Messages
+	} else if s.Prompt.Text != "" {
+		row.Prompt, _ = marshal(s.Prompt.Text)
+	}
+	if s.Label != nil {
+		label, err := marshal(s.Label)
+		if err != nil {
+			return row, fmt.Errorf("label: %w", err)
+		}
+		row.Label = label
+	}
+	row.Metadata = make(map[string]json.RawMessage, len(s.Metadata))
+	for key, value := range s.Metadata {
+		raw, err := marshal(value)
+		if err != nil {
+			return row, fmt.Errorf("metadata.%s: %w", key, err)
+		}
+		row.Metadata[key] = raw
+	}
+	return row, nil
+}
+
+// ourKeys are the metadata keys that a rollout writes. The attempt stays when
+// an aborted sample is a base again; the others are cleared.
+var ourKeys = []string{"abort_reason", "failure", "grading_solved", "is_solved", "applied_cleanly", "outcome",
+	"agent_exit_code", "agent", "elapsed_sec", "truncated", "use_tool", "ill_formed", "segment", "tamper", "turns"}
+
+// asBase returns the sample as a rollout starts from it: what a former attempt
+// left is cleared, and that attempt's number is returned (0 for none).
+func (s Sample) asBase() (base Sample, attempt int) {
+	base = s
+	base.Metadata = maps.Clone(s.Metadata)
+	if base.Metadata == nil {
+		base.Metadata = map[string]any{}
+	}
+	attempt = intOf(base.Metadata["attempt"])
+	delete(base.Metadata, "attempt")
+	if s.Status != Aborted {
+		return base, attempt
+	}
+	for _, key := range ourKeys {
+		delete(base.Metadata, key)
+	}
+	base.Tokens, base.Response, base.ResponseLength = nil, "", 0
+	base.LossMask, base.RolloutLogProbs, base.Reward = nil, nil, nil
+	base.RemoveSample, base.Status, base.Err = false, Pending, nil
+	return base, attempt
+}
+
+// intOf reads a small number of JSON metadata, however it is held.
+func intOf(v any) int {
+	switch n := v.(type) {
+	case int:
+		return n
+	case int64:
+		return int(n)
+	case float64:
+		return int(n)
+	case json.Number:
+		i, _ := n.Int64()
+		return int(i)
+	}
+	return 0
+}
+
+// placeholder is the base as a sample that carries no tokens to train on.
+func placeholder(base Sample) Sample {
+	reward := 0.0
+	s := base
+	s.Metadata = maps.Clone(base.Metadata)
+	s.Tokens, s.Response, s.ResponseLength = []int32{0, 0}, "", 1
+	s.LossMask, s.RolloutLogProbs = []int8{0}, []float32{0}
+	s.Reward, s.RemoveSample = &reward, true
+	s.Extra = withoutReward(base.Extra)
+	return s
+}
+
+// trained is the base with one segment's tokens.
+func trained(base Sample, seg trajectory.Segment, reward float64, truncatedStatus bool) Sample {
+	s := base
+	s.Metadata = maps.Clone(base.Metadata)
+	s.Tokens, s.Response, s.ResponseLength = seg.Tokens, seg.Text, len(seg.LossMask)
+	s.LossMask, s.RolloutLogProbs = seg.LossMask, seg.LogProbs
+	s.WeightVersions = nil
+	for _, span := range seg.Versions {
+		if !slices.Contains(s.WeightVersions, span.Version) {
+			s.WeightVersions = append(s.WeightVersions, span.Version)
+		}
+	}
+	s.Reward, s.RemoveSample, s.Status = &reward, false, Completed
+	if seg.Truncated && truncatedStatus {
+		s.Status = Truncated
+	}
+	s.Extra = withoutReward(base.Extra)
+	s.Metadata["truncated"], s.Metadata["use_tool"], s.Metadata["ill_formed"] = seg.Truncated, seg.UseTool, seg.IllFormed
+	return s
+}
+
+func withoutReward(extra map[string]json.RawMessage) map[string]json.RawMessage {
+	extra = maps.Clone(extra)
+	delete(extra, "reward")
+	return extra
+}
+
+// sessionID is the sample's own id, else one made of the instance and the
+// indices, else a random one; from the second attempt on with the attempt.
+func sessionID(base Sample, instance string, attempt int, random func() string) string {
+	id := base.SessionID
+	if attempt > 2 {
+		id = strings.TrimSuffix(id, fmt.Sprintf("-a%d", attempt-1))
+	}
+	switch {
+	case id != "":
+	case base.Index != nil && base.GroupIndex != nil:
+		id = fmt.Sprintf("cagent-%s-%d-%d", instance, *base.Index, *base.GroupIndex)
+	default:
+		id = fmt.Sprintf("cagent-%s-%s", instance, random())
+	}
+	if attempt > 1 {
+		id += fmt.Sprintf("-a%d", attempt)
+	}
+	return id
+}

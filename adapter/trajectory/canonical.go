@@ -1,0 +1,195 @@
+package trajectory
+
+import (
+	"github.com/agentrl-go/agentrl/adapter/chat"
+)
+
+// mergeRewrite lets the client's version of a young answer take its place:
+// the next message is an assistant's, n has one assistant child, and that is
+// a generated leaf of fewer ids than the threshold. The leaf's turn is
+// forgotten. It returns where the walk ends then.
+func (t *Tree) mergeRewrite(n *node, rest []chat.Message) *node {
+	if t.threshold == 0 || len(rest) == 0 || rest[0].Role != chat.Assistant {
+		return n
+	}
+	var only *node
+	for _, c := range n.children {
+		if c.msg.Role != chat.Assistant {
+			continue
+		}
+		if only != nil {
+			return n
+		}
+		only = c
+	}
+	if only == nil || only.turn == nil || len(only.children) > 0 || only.turn.output >= t.threshold {
+		return n
+	}
+	only.msg, only.turn = cloneMessage(rest[0]), nil
+	t.merged++
+	return only
+}
+
+// CanonicalCounts says how often the canonical policy had to repair.
+type CanonicalCounts struct {
+	Clean    int // prompts that extended what was held
+	Realigns int // prompts that differed within the newest response
+	Forks    int // prompts that differed before it
+	Merges   int // answers that a client's version replaced
+}
+
+// canonicalSegments exports as the seeds' system does.
+func (t *Tree) canonicalSegments(maxTokens int) ([]Segment, CanonicalCounts) {
+	counts := CanonicalCounts{Merges: t.merged}
+	var segments []Segment
+	trained := map[*turn]bool{}
+	t.root.leaves(func(leaf *node) {
+		turns := turnsTo(leaf)
+		for _, b := range t.pack(turns, trained, &counts) {
+			if b.trains() {
+				segments = append(segments, b.segment(turns, maxTokens))
+			}
+		}
+	})
+	return segments, counts
+}
+
+// leaves calls visit with the leaves below n, depth first.
+func (n *node) leaves(visit func(*node)) {
+	if len(n.children) == 0 && n.depth >= 0 {
+		visit(n)
+	}
+	for _, c := range n.children {
+		c.leaves(visit)
+	}
+}
+
+// A builder is a sequence under construction. Mask and logProbs are as long
+// as tokens.
+type builder struct {
+	tokens   []int32
+	mask     []int8
+	logProbs []float32
+	versions []Span
+	turns    []SegmentTurn
+	prompt   int // tokens of the first prompt
+	newest   int // where the newest response begins
+}
+
+// pack distributes turns, in order, over builders.
+func (t *Tree) pack(turns []*turn, trained map[*turn]bool, counts *CanonicalCounts) []*builder {
+	var packed []*builder
+	var b *builder
+	for _, turn := range turns {
+		all := turn.full().ids()
+		prompt, output := all[:turn.prompt], all[turn.prompt:]
+		switch {
+		case b == nil || !b.take(prompt, turn, t.threshold, counts):
+			if b != nil {
+				counts.Forks++
+			}
+			b = &builder{prompt: len(prompt)}
+			b.pad(prompt)
+			packed = append(packed, b)
+		}
+		b.answer(turn, output, !trained[turn])
+		trained[turn] = true
+	}
+	return packed
+}
+
+// take makes the builder hold prompt, or reports that it can't.
+func (b *builder) take(prompt []int32, turn *turn, threshold int, counts *CanonicalCounts) bool {
+	p := commonPrefix(b.tokens, prompt)
+	if p == len(b.tokens) {
+		counts.Clean++
+		b.pad(prompt[p:])
+		return true
+	}
+	if p < b.newest || turn.output >= threshold {
+		return false
+	}
+	counts.Realigns++
+	b.cut(b.newest)
+	b.pad(prompt[b.newest:])
+	return true
+}
+
+// pad appends ids that were not sampled here.
+func (b *builder) pad(ids []int32) {
+	b.tokens = append(b.tokens, ids...)
+	b.mask = append(b.mask, make([]int8, len(ids))...)
+	b.logProbs = append(b.logProbs, make([]float32, len(ids))...)
+}
+
+// cut drops everything from token n on.
+func (b *builder) cut(n int) {
+	b.tokens, b.mask, b.logProbs = b.tokens[:n], b.mask[:n], b.logProbs[:n]
+	for len(b.versions) > 0 && b.versions[len(b.versions)-1].To > n {
+		b.versions = b.versions[:len(b.versions)-1]
+	}
+}
+
+// answer appends a turn's output, trained or as context.
+func (b *builder) answer(t *turn, output []int32, train bool) {
+	from := len(b.tokens)
+	b.newest = from
+	b.pad(output)
+	if train {
+		copy(b.logProbs[from:], t.logProbs)
+		for i := from; i < len(b.mask); i++ {
+			b.mask[i] = 1
+		}
+	}
+	for _, s := range t.versions {
+		b.versions = append(b.versions, Span{From: from + s.From, To: from + s.To, Version: s.Version})
+	}
+	b.turns = append(b.turns, t.inSegment(train))
+}
+
+// trains reports whether anything is trained after the first prompt.
+func (b *builder) trains() bool {
+	for _, m := range b.mask[b.prompt:] {
+		if m == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// segment makes the segment of a path's builder; path says the flags.
+func (b *builder) segment(path []*turn, maxTokens int) Segment {
+	s := b.plain()
+	s.Policy = policyCanonical
+	s.Truncated = path[len(path)-1].finish == chat.FinishLength
+	for _, t := range path {
+		s.UseTool = s.UseTool || t.useTool
+		s.IllFormed = s.IllFormed || t.illFormed
+	}
+	if maxTokens > 0 && len(s.Tokens) > maxTokens {
+		s.Tokens = s.Tokens[:maxTokens]
+		n := max(maxTokens-b.prompt, 0)
+		s.LossMask, s.LogProbs = s.LossMask[:n], s.LogProbs[:n]
+		s.Versions = cutSpans(s.Versions, maxTokens)
+	}
+	return s
+}
+
+// plain is what every segment has of its builder.
+func (b *builder) plain() Segment {
+	return Segment{
+		Tokens: b.tokens, LossMask: b.mask[b.prompt:], LogProbs: b.logProbs[b.prompt:],
+		Versions: b.versions, Turns: b.turns, PromptLen: b.prompt, Parent: -1,
+	}
+}
+
+// cutSpans keeps what lies before token n.
+func cutSpans(spans []Span, n int) []Span {
+	var kept []Span
+	for _, s := range spans {
+		if s.From < n {
+			kept = append(kept, Span{s.From, min(s.To, n), s.Version})
+		}
+	}
+	return kept
+}

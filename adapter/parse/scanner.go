@@ -1,0 +1,251 @@
+package parse
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/agentrl-go/agentrl/adapter/chat"
+)
+
+// A scanner reads a text from left to right in strict mode and lays it out in
+// spans. A format's reader only ever moves forward, so that any input takes
+// linear time.
+type scanner struct {
+	text  string
+	ts    *toolset
+	cut   bool
+	pos   int // everything before it lies in a span
+	spans []Span
+	calls []scanned // one for each SpanCall, in order
+	flags []Flag
+	marks map[string]*mark
+}
+
+// A scanned is a call with its place in the text.
+type scanned struct {
+	Call
+	span int
+}
+
+// A mark remembers where a piece of markup stands next, so that asking again
+// costs nothing.
+type mark struct{ from, at int }
+
+func (f *toolFormat) readStrict(text string, ts *toolset, cut bool) *scanner {
+	s := &scanner{text: text, ts: ts, cut: cut, marks: map[string]*mark{}}
+	if !ts.empty() {
+		f.strict(s)
+	}
+	s.textTo(len(text))
+	s.noteTextAfter()
+	return s
+}
+
+// next returns where the markup stands at or after from, or -1. Calls with
+// growing from together take one pass over the text.
+func (s *scanner) next(markup string, from int) int {
+	m := s.marks[markup]
+	if m == nil {
+		m = &mark{from: -1}
+		s.marks[markup] = m
+	}
+	if m.from >= 0 && from >= m.from && (m.at < 0 || m.at >= from) {
+		return m.at
+	}
+	m.from, m.at = from, -1
+	if from <= len(s.text) {
+		if i := strings.Index(s.text[from:], markup); i >= 0 {
+			m.at = from + i
+		}
+	}
+	return m.at
+}
+
+// at reports whether the markup stands at i.
+func (s *scanner) at(i int, markup string) bool {
+	return strings.HasPrefix(s.text[i:], markup)
+}
+
+func (s *scanner) to(end int, kind SpanKind) {
+	if end <= s.pos {
+		return
+	}
+	if n := len(s.spans); n > 0 && s.spans[n-1].Kind == kind && kind != SpanCall {
+		s.spans[n-1].End = end
+	} else {
+		s.spans = append(s.spans, Span{kind, s.pos, end})
+	}
+	s.pos = end
+}
+
+// textTo makes everything up to end text.
+func (s *scanner) textTo(end int) { s.to(end, SpanText) }
+
+// residueTo makes everything up to end residue.
+func (s *scanner) residueTo(end int) { s.to(end, SpanResidue) }
+
+// callTo makes everything up to end a call.
+func (s *scanner) callTo(end int, c Call) {
+	if end <= s.pos {
+		return
+	}
+	s.to(end, SpanCall)
+	s.calls = append(s.calls, scanned{c, len(s.spans) - 1})
+}
+
+// extendTo adds what stands up to end to the call before it; where there is
+// none it is residue.
+func (s *scanner) extendTo(end int) {
+	n := len(s.spans)
+	if n == 0 || s.spans[n-1].Kind != SpanCall {
+		s.residueTo(end)
+		return
+	}
+	if end > s.pos {
+		s.spans[n-1].End = end
+		s.pos = end
+	}
+}
+
+// note adds flags of the whole text.
+func (s *scanner) note(flags ...Flag) { s.flags = addFlag(s.flags, flags...) }
+
+// unclosed returns the flags of a call that the text's end leaves open.
+func (s *scanner) unclosed() []Flag {
+	if s.cut {
+		return []Flag{UnclosedCall, Truncated}
+	}
+	return []Flag{UnclosedCall}
+}
+
+// noteTextAfter flags text other than blanks behind a call.
+func (s *scanner) noteTextAfter() {
+	call := false
+	for _, sp := range s.spans {
+		if call && sp.Kind == SpanText && strings.TrimSpace(s.text[sp.Start:sp.End]) != "" {
+			s.note(TextAfterCall)
+		}
+		call = call || sp.Kind == SpanCall
+	}
+}
+
+// result delivers what may be run and withholds the rest.
+func (s *scanner) result() ToolResult {
+	out := ToolResult{Spans: s.spans, Flags: s.allFlags()}
+	out.Text = s.join(SpanText)
+	out.Residue = s.join(SpanResidue)
+	for _, c := range s.calls {
+		c.Raw = s.raw(c)
+		if withholds(c.Flags) {
+			out.Withheld = append(out.Withheld, c.Call)
+		} else {
+			out.Calls = append(out.Calls, c.Call)
+		}
+	}
+	return out
+}
+
+func (s *scanner) raw(c scanned) string {
+	return s.text[s.spans[c.span].Start:s.spans[c.span].End]
+}
+
+func (s *scanner) join(kind SpanKind) string {
+	var b strings.Builder
+	for _, sp := range s.spans {
+		if sp.Kind == kind {
+			b.WriteString(s.text[sp.Start:sp.End])
+		}
+	}
+	return b.String()
+}
+
+func (s *scanner) allFlags() []Flag {
+	out := addFlag(nil, s.flags...)
+	for _, c := range s.calls {
+		out = addFlag(out, c.Flags...)
+	}
+	return out
+}
+
+// lend gives the calls that SGLang reads the flags and the raw text of the
+// strict ones: by place where both read equally many, else by name in order.
+func (s *scanner) lend(calls []Call) []Call {
+	next := 0
+	for i := range calls {
+		at := i
+		if len(calls) != len(s.calls) {
+			at = next
+			for at < len(s.calls) && s.calls[at].Name != calls[i].Name {
+				at++
+			}
+		}
+		if at >= len(s.calls) {
+			continue
+		}
+		next = at + 1
+		calls[i].Raw = s.raw(s.calls[at])
+		calls[i].Flags = addFlag(calls[i].Flags, s.calls[at].Flags...)
+	}
+	return calls
+}
+
+// A toolset is what the readers ask about the tools of a request.
+type toolset struct {
+	tools  []tool
+	byName map[string]int
+}
+
+// A tool is one tool's schema, read.
+type tool struct {
+	name   string
+	schema value
+	props  map[string]value // nil: the schema has no properties
+	order  []string         // the properties' names, in order
+}
+
+func newToolset(tools []chat.Tool) *toolset {
+	ts := &toolset{byName: map[string]int{}}
+	for _, t := range tools {
+		one := tool{name: t.Name}
+		one.schema, _ = pyLoads(string(t.Parameters))
+		if props, ok := one.schema.get("properties"); ok && props.kind == kDict {
+			one.props = map[string]value{}
+			for i := 0; i+1 < len(props.list); i += 2 {
+				one.props[props.list[i].s] = props.list[i+1]
+				one.order = append(one.order, props.list[i].s)
+			}
+		}
+		if _, ok := ts.byName[t.Name]; !ok {
+			ts.byName[t.Name] = len(ts.tools)
+		}
+		ts.tools = append(ts.tools, one)
+	}
+	return ts
+}
+
+func (ts *toolset) empty() bool { return len(ts.tools) == 0 }
+
+// find returns the tool of that name, or nil.
+func (ts *toolset) find(name string) *tool {
+	if i, ok := ts.byName[name]; ok && name != "" {
+		return &ts.tools[i]
+	}
+	return nil
+}
+
+// object writes members as a JSON object.
+func object(members []member) json.RawMessage {
+	b := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = appendQuoted(b, m.key)
+		b = append(b, ": "...)
+		b = append(b, m.json...)
+	}
+	return append(b, '}')
+}
+
+// A member is a key of a JSON object with its value's JSON.
+type member struct{ key, json string }

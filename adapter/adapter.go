@@ -75,4 +75,5 @@ type Record struct {
 	SideCalls int
 	Abandoned int            // turns that the client did not get or did not use
 	Rewrites  map[string]int // canonicalisations, by name
+	Budget    string         // "turns" or "tokens" when a turn was refused because that budget was spent; else ""
 }

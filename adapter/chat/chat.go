@@ -137,6 +137,7 @@ const (
 	TryAgain                    // the same request may succeed later
 	TooLong                     // the prompt exceeds the context: compact
 	Unknown                     // no such session: end the run at once
+	TooLarge                    // the body exceeds what is read: end the run at once
 )
 
 // A Refusal is an answer that is none. It is an error.

@@ -165,6 +165,8 @@ func refusalStatus(ref *chat.Refusal) int {
 		return http.StatusServiceUnavailable
 	case chat.Unknown:
 		return http.StatusForbidden
+	case chat.TooLarge:
+		return http.StatusRequestEntityTooLarge
 	}
 	return http.StatusBadRequest
 }

@@ -71,10 +71,11 @@ const (
 	Failed                   // the engine broke on the request
 	BadOutput                // the answer contradicts itself or lacks what was asked for
 	Unauthorized             // credentials are missing or wrong
+	Aborted                  // the engine keeps aborting what it is given
 )
 
 func (k Kind) String() string {
-	return [...]string{"unavailable", "rejected", "too long", "failed", "bad output", "unauthorized"}[k]
+	return [...]string{"unavailable", "rejected", "too long", "failed", "bad output", "unauthorized", "aborted"}[k]
 }
 
 // An Error is what Generate returns when the engine gave no usable answer.
@@ -82,6 +83,7 @@ type Error struct {
 	Kind     Kind
 	Status   int    // HTTP status; 0 when there was no HTTP response
 	Message  string // the engine's own words, or what contradicts
+	Limit    int    // of TooLong: the model's context length in tokens, when the engine names it
 	Attempts int    // how many times the request was posted
 	Err      error  // the transport's error; nil when there was a response
 }

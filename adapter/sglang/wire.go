@@ -224,7 +224,7 @@ func statusError(status int, body []byte) *Error {
 	e := &Error{Status: status, Message: errorMessage(body)}
 	switch {
 	case status == http.StatusBadRequest && tooLong(e.Message):
-		e.Kind = TooLong
+		e.Kind, e.Limit = TooLong, contextLength(e.Message)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Kind = Unauthorized
 	case slices.Contains([]int{408, 429, 502, 503, 504}, status):
@@ -273,4 +273,17 @@ func tooLong(message string) bool {
 	return strings.Contains(message, "longer than the model's context length") ||
 		strings.Contains(message, "exceeds the maximum allowed length") ||
 		strings.Contains(message, "exceeds the model's maximum context length")
+}
+
+// contextLength reads the context length out of the engine's refusal; 0 when
+// it is not there.
+func contextLength(message string) int {
+	for _, before := range []string{"model's context length (", "maximum context length of ", "maximum allowed length ("} {
+		if _, rest, ok := strings.Cut(message, before); ok {
+			digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+			n, _ := strconv.Atoi(digits)
+			return n
+		}
+	}
+	return 0
 }

@@ -1,0 +1,195 @@
+package adapter
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/adapter/trajectory"
+)
+
+// A flightKey is a request's identity: its path and body.
+type flightKey [sha256.Size]byte
+
+func keyOf(path string, body []byte) flightKey {
+	h := sha256.New()
+	h.Write([]byte(path))
+	h.Write([]byte{0})
+	h.Write(body)
+	return flightKey(h.Sum(nil))
+}
+
+// A flight is one turn being made. A client that sends the same request again
+// while the turn is in flight joins it; when the last client has left, the
+// generation is aborted.
+type flight struct {
+	key    flightKey
+	req    *chat.Request
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when what follows is set
+
+	turn    trajectory.Turn
+	answer  chat.Answer
+	err     error
+	started time.Time
+
+	clients  int  // guarded by session.mu, as is what follows
+	recorded bool // a client got the answer, and the turn is in the tree
+	told     bool // OnTurn was called
+}
+
+// join returns the flight of this request, a new one when none is live.
+func (ses *session) join(key flightKey, req *chat.Request, d chat.Dialect) *flight {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if f := ses.flights[key]; f != nil {
+		f.clients++
+		return f
+	}
+	ctx, cancel := context.WithCancelCause(ses.ctx)
+	f := &flight{key: key, req: req, ctx: ctx, cancel: cancel, done: make(chan struct{}), clients: 1, started: time.Now()}
+	ses.flights[key] = f
+	for _, name := range req.Rewrites {
+		ses.rewrites[name]++
+	}
+	go func() {
+		defer close(f.done)
+		f.turn, f.answer, f.err = ses.generate(f.ctx, d, req, f.started)
+	}()
+	return f
+}
+
+// leave takes a client off a flight. The last one ends it, and waits until the
+// engine holds nothing of it.
+func (ses *session) leave(f *flight) {
+	ses.mu.Lock()
+	f.clients--
+	last := f.clients == 0
+	if last && ses.flights[f.key] == f {
+		delete(ses.flights, f.key)
+	}
+	ses.mu.Unlock()
+	if !last {
+		return
+	}
+	f.cancel(ErrClientGone)
+	<-f.done
+	ses.conclude(f)
+}
+
+// conclude accounts for a flight that no client waits for any more.
+func (ses *session) conclude(f *flight) {
+	ses.mu.Lock()
+	lost := !f.recorded && f.err == nil
+	gone := errors.Is(f.err, ErrClientGone)
+	if lost || gone {
+		ses.abandoned++
+	}
+	if infrastructure(f.err) {
+		ses.failures[f.key] = f.err
+	}
+	told := f.told
+	f.told = true
+	ses.mu.Unlock()
+	if told {
+		return
+	}
+	err := f.err
+	if lost {
+		err = ErrClientGone
+	}
+	ses.tell(f, err)
+}
+
+// deliver hands the answer to a client, and records the turn when the first
+// client got it.
+func (ses *session) deliver(f *flight, answer func(chat.Answer) error) error {
+	done := ses.delivering()
+	defer ses.delivered(done)
+	err := answer(f.answer)
+	ses.mu.Lock()
+	first := err == nil && !f.recorded
+	f.recorded = f.recorded || first
+	ses.mu.Unlock()
+	if !first {
+		return err
+	}
+	err = ses.keep(f)
+	ses.mu.Lock()
+	f.told = true
+	if err != nil {
+		ses.failures[f.key] = err
+	}
+	ses.mu.Unlock()
+	ses.tell(f, err)
+	return nil
+}
+
+func (ses *session) delivering() chan struct{} {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	done := make(chan struct{})
+	ses.deliveries[done] = struct{}{}
+	return done
+}
+
+func (ses *session) delivered(done chan struct{}) {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	delete(ses.deliveries, done)
+	close(done)
+}
+
+// keep records the turn and counts it.
+func (ses *session) keep(f *flight) error {
+	f.turn.End = time.Now()
+	if err := ses.tree.Record(f.turn); err != nil {
+		return err
+	}
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	delete(ses.failures, f.key)
+	ses.sampled += len(f.turn.OutputIDs)
+	if f.turn.Kind == chat.SideCall {
+		ses.sideCalls++
+	} else {
+		ses.turns++
+	}
+	return nil
+}
+
+// tell reports a turn that is over to the hook, and to the log where it is
+// worth a line.
+func (ses *session) tell(f *flight, err error) {
+	info := TurnInfo{
+		Session: ses.id, ID: f.turn.ID, Kind: f.req.Kind, Agent: f.req.Agent,
+		Prompt: len(f.turn.PromptIDs), Output: len(f.turn.OutputIDs), Cached: f.turn.Cached,
+		Finish: f.turn.Finish, IllFormed: f.turn.IllFormed, Start: f.started, Duration: time.Since(f.started), Err: err,
+	}
+	log := ses.server.o.Logger
+	switch {
+	case infrastructure(err):
+		log.Warn("turn failed", "session", ses.id, "duration", info.Duration, "err", err)
+	case err == nil && info.Duration > ses.server.o.SlowTurn:
+		log.Warn("slow turn", "session", ses.id, "duration", info.Duration, "prompt", info.Prompt, "output", info.Output)
+	}
+	if ses.opts.OnTurn != nil {
+		ses.opts.OnTurn(info)
+	}
+}
+
+// infrastructure reports whether err is the engine's or the adapter's doing,
+// not the client's, the caller's or a budget's.
+func infrastructure(err error) bool {
+	var refusal *chat.Refusal
+	switch {
+	case err == nil, errors.As(err, &refusal):
+		return false
+	case errors.Is(err, ErrClientGone), errors.Is(err, ErrSessionSealed), errors.Is(err, ErrSessionDropped):
+		return false
+	}
+	return true
+}

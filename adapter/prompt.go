@@ -1,0 +1,113 @@
+package adapter
+
+import (
+	"strings"
+
+	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/adapter/parse"
+	"github.com/agentrl-go/agentrl/adapter/template"
+)
+
+// A prompt is what the engine is given for one turn.
+type prompt struct {
+	ids  []int32
+	tail string // the end of its rendered text
+}
+
+// tailBytes is how much of the rendered text a parser may look at.
+const tailBytes = 512
+
+// prompt makes the prompt of a request. Where a recorded turn is continued it
+// begins with that turn's very ids; only what follows is rendered and encoded.
+func (ses *session) prompt(req *chat.Request) (prompt, error) {
+	s := ses.server
+	cont := ses.tree.Continue(req.Messages, req.Tools)
+	if cont.IDs != nil {
+		o := s.o.Render
+		o.Ended = ses.ended(cont.Turn)
+		text, exact, err := s.o.Template.RenderFrom(req.Messages, cont.From, req.Tools, o)
+		if err != nil {
+			return prompt{}, err
+		}
+		if exact {
+			ids := make([]int32, len(cont.IDs), len(cont.IDs)+len(text)/2+16)
+			copy(ids, cont.IDs)
+			return prompt{s.o.Tokenizer.AppendEncode(ids, text), tail(text)}, nil
+		}
+	}
+	text, err := s.o.Template.Render(req.Messages, req.Tools, s.o.Render)
+	if err != nil {
+		return prompt{}, err
+	}
+	return prompt{s.o.Tokenizer.AppendEncode(nil, text), tail(text)}, nil
+}
+
+func tail(text string) string {
+	if len(text) <= tailBytes {
+		return text
+	}
+	return text[len(text)-tailBytes:]
+}
+
+// ended says how a recorded turn ended, so that the template closes what it
+// left open.
+func (ses *session) ended(turn string) template.Ended {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	c, isCut := ses.cuts[turn]
+	switch {
+	case !isCut:
+		return template.Stopped
+	case c.inReasoning:
+		return template.CutInReasoning
+	}
+	return template.CutInText
+}
+
+// noteCut remembers a turn that no stop token ended.
+func (ses *session) noteCut(turn string, out output, a chat.Answer) {
+	if _, stopped := out.finish.StopID(); stopped {
+		return
+	}
+	inReasoning := a.Reasoning != "" && a.Text == "" && len(a.Calls)+len(a.Malformed) == 0
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	ses.cuts[turn] = cut{inReasoning}
+}
+
+// read parses what was sampled. The stop token is taken off by its id: as text
+// it would reach the client, and come back as a token that means something.
+func (ses *session) read(req *chat.Request, p prompt, out output) (a chat.Answer, illFormed bool) {
+	s := ses.server
+	ids := out.ids
+	if id, ok := out.finish.StopID(); ok && len(ids) > 0 && ids[len(ids)-1] == id {
+		ids = ids[:len(ids)-1]
+	}
+	text := s.o.Tokenizer.Decode(ids)
+	if stop, ok := out.finish.StopString(); ok {
+		text = beforeStop(text, stop)
+	}
+	res := s.o.Parser.Parse(parse.Input{
+		Text: text, Tools: req.Tools, PromptTail: p.tail, Cut: out.finish.Type != chat.FinishStop, IDs: ids, Specials: s.specials,
+	})
+	a = chat.Answer{
+		Reasoning: res.Reasoning, Text: res.Text, Finish: out.finish.Type,
+		Prompt: len(p.ids), Output: len(out.ids), Cached: out.cached,
+	}
+	for _, c := range res.Calls {
+		a.Calls = append(a.Calls, chat.ToolCall{Name: c.Name, Arguments: c.Args})
+	}
+	for _, c := range res.Withheld {
+		a.Malformed = append(a.Malformed, chat.Malformed{Name: c.Name, Raw: c.Raw})
+	}
+	return a, res.IllFormed()
+}
+
+// beforeStop cuts text where the stop string that ended it begins; the token
+// that completed it may reach beyond.
+func beforeStop(text, stop string) string {
+	if i := strings.LastIndex(text, stop); i >= 0 {
+		return text[:i]
+	}
+	return text
+}

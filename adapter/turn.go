@@ -1,0 +1,177 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/adapter/sglang"
+	"github.com/agentrl-go/agentrl/adapter/trajectory"
+)
+
+// serve answers one request of a dialect's route.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
+	arrived := time.Now()
+	ses := s.byTokenOf(r)
+	if ses == nil {
+		rt.dialect.Respond(w, nil).Refuse(unknownSession())
+		return
+	}
+	body, err := s.readBody(w, r)
+	if err != nil {
+		rt.dialect.Respond(w, nil).Refuse(bodyRefusal(err, s.o.MaxBody))
+		return
+	}
+	req, err := rt.dialect.Decode(r, body)
+	if err != nil {
+		ses.misunderstood(r.URL.Path, body, err)
+		rt.dialect.Respond(w, nil).Refuse(refusalOf(err))
+		return
+	}
+	resp := rt.dialect.Respond(w, req)
+	if rt.op == chat.OpCount {
+		s.count(resp, ses, req)
+		return
+	}
+	if err := ses.enter(); err != nil {
+		resp.Refuse(unknownSession())
+		return
+	}
+	defer ses.exit()
+	f := ses.join(keyOf(r.URL.Path, body), req, rt.dialect)
+	defer ses.leave(f)
+	s.await(r.Context(), resp, ses, f, arrived)
+}
+
+// readBody reads the body to its end. net/http watches for a disconnect only
+// from then on: with a decoder that stops earlier, a client that leaves would
+// never be noticed, and its generation would run to its end.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, fmt.Errorf("content-encoding %q: send the body as it is", enc)
+	}
+	rc := http.NewResponseController(w)
+	rc.SetReadDeadline(time.Now().Add(s.o.BodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.o.MaxBody))
+	if err != nil {
+		return nil, err
+	}
+	// The deadline would end the watch for a disconnect, and with it the turn.
+	rc.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// await waits for the turn, showing signs of life, and hands it to the client.
+func (s *Server) await(ctx context.Context, resp chat.Responder, ses *session, f *flight, arrived time.Time) {
+	timer := time.NewTimer(s.o.KeepAlive - time.Since(arrived))
+	defer timer.Stop()
+	for {
+		select {
+		case <-f.done:
+			if f.err != nil {
+				resp.Refuse(refusalOf(f.err))
+				return
+			}
+			if ctx.Err() == nil {
+				ses.deliver(f, resp.Answer)
+			}
+			return
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			if resp.KeepAlive() != nil {
+				return
+			}
+			timer.Reset(s.o.KeepAlive)
+		}
+	}
+}
+
+// generate makes one turn: everything between a decoded request and an answer.
+func (ses *session) generate(ctx context.Context, d chat.Dialect, req *chat.Request, started time.Time) (trajectory.Turn, chat.Answer, error) {
+	turn := trajectory.Turn{ID: newTurnID(), Prompt: req.Messages, Tools: req.Tools, Kind: req.Kind, Agent: req.Agent, Start: started}
+	none := chat.Answer{}
+	if err := ses.admit(req.Kind); err != nil {
+		return turn, none, err
+	}
+	if err := ses.settled(ctx); err != nil {
+		return turn, none, err
+	}
+	ses.logDifference(req)
+	p, err := ses.prompt(req)
+	if err != nil {
+		return turn, none, fmt.Errorf("build the prompt: %w", err)
+	}
+	turn.PromptIDs = p.ids
+	sampling, err := ses.sampling(req, len(p.ids))
+	if err != nil {
+		return turn, none, err
+	}
+	out, err := ses.sample(ctx, p.ids, sampling)
+	if err != nil {
+		return turn, none, err
+	}
+	turn.OutputIDs, turn.LogProbs, turn.Finish = out.ids, out.logProbs, out.finish.Type
+	turn.Versions, turn.Cached = out.versions, out.cached
+	answer, malformed := ses.read(req, p, out)
+	turn.IllFormed = malformed
+	answer.Turn = turn.ID
+	ses.noteCut(turn.ID, out, answer)
+	turn.Echo = d.Echo(req, answer)
+	return turn, answer, nil
+}
+
+// count answers how many tokens the request's prompt has.
+func (s *Server) count(resp chat.Responder, ses *session, req *chat.Request) {
+	p, err := ses.prompt(req)
+	if err != nil {
+		resp.Refuse(refusalOf(err))
+		return
+	}
+	resp.Count(len(p.ids))
+}
+
+// misunderstood notes a request that no dialect could decode: the client is a
+// program, so that is a fault of the adapter until shown otherwise.
+func (ses *session) misunderstood(path string, body []byte, err error) {
+	var refusal *chat.Refusal
+	if errors.As(err, &refusal) {
+		return
+	}
+	err = fmt.Errorf("%s: %w: %w", path, ErrBadRequest, err)
+	ses.mu.Lock()
+	ses.failures[keyOf(path, body)] = err
+	ses.mu.Unlock()
+	ses.server.o.Logger.Warn("turn failed", "session", ses.id, "err", err)
+}
+
+func unknownSession() *chat.Refusal {
+	return &chat.Refusal{Kind: chat.Unknown, Message: "no session has this token, or it is over"}
+}
+
+func bodyRefusal(err error, limit int64) *chat.Refusal {
+	var tooBig *http.MaxBytesError
+	if errors.As(err, &tooBig) {
+		return &chat.Refusal{Kind: chat.TooLarge, Message: fmt.Sprintf("the body is larger than %d bytes", limit)}
+	}
+	return &chat.Refusal{Kind: chat.Stop, Message: "reading the body: " + err.Error()}
+}
+
+// refusalOf says what the client is told about err, and so what it does next.
+func refusalOf(err error) *chat.Refusal {
+	var refusal *chat.Refusal
+	var engine *sglang.Error
+	switch {
+	case errors.As(err, &refusal):
+		return refusal
+	case errors.Is(err, ErrSessionSealed), errors.Is(err, ErrSessionDropped):
+		return unknownSession()
+	case errors.As(err, &engine) && engine.Kind == sglang.Unavailable:
+		return &chat.Refusal{Kind: chat.TryAgain, Message: "the engine is not available"}
+	}
+	return &chat.Refusal{Kind: chat.Stop, Message: err.Error()}
+}

@@ -49,7 +49,8 @@ var _ adapter.Adapter = (*Fake)(nil)
 func OneTurn() adapter.Record {
 	return adapter.Record{Turns: 1, Segments: []trajectory.Segment{{
 		Tokens: []int32{1, 2, 3, 4, 5}, LossMask: []int8{1, 1}, LogProbs: []float32{-0.5, -0.25},
-		Text: "ok", Label: chat.Main, Turns: []string{"turn"},
+		Text: "ok", Label: chat.Main, PromptLen: 3, Count: 1, Weight: 1, Owned: 2, Parent: -1,
+		Turns: []trajectory.SegmentTurn{{ID: "turn", Prompt: 3, Output: 2, Owned: true, Finish: chat.FinishStop}},
 	}}}
 }
 

@@ -72,6 +72,7 @@ type Patch struct {
 	Files      []FileChange
 	Skipped    []Skipped
 	Flags      CaptureFlags
+	Scrub      string // what the history scrub counted before the agent began; "" without one
 }
 
 // Empty reports whether the patch changes nothing.
@@ -121,4 +122,9 @@ type Evaluation struct {
 	Duration time.Duration // of the tests
 	LogTail  string        // the end of their output
 	Tamper   []string      // signals of reward hacking, by name
+
+	F2P, P2P Bucket // by test, where the row lists tests
+
+	Apply ApplyReport       // how the patch was applied
+	Tools map[string]string // the grading sandbox's programs, by name: path
 }

@@ -1,0 +1,207 @@
+package swe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/agentrl-go/agentrl/sandbox"
+)
+
+// An ApplyReport says how a patch came to a grading sandbox.
+type ApplyReport struct {
+	Tier      string   // "exact"; under drift also "3way", "loose", "fuzz"; "" when it was rejected
+	Drift     bool     // the base differs from the one that the patch was captured on, or that is not known
+	Tree      string   // the tree after application, before protected paths were restored
+	Restored  []string // protected paths that the patch had changed
+	Rejection string   // what git said
+	Tampered  bool     // a captured patch that did not give the tree it was captured with
+}
+
+// A Grading is a workspace in a grading sandbox: set up, with its snapshot
+// taken. It is used by one goroutine.
+type Grading struct {
+	Tools map[string]string // programs found, by name
+
+	w    *Workspace
+	snap snap
+	sb   sandbox.Sandbox
+	base string
+	work bool // the working index holds an applied patch
+}
+
+// Grading sets up the graders' side in a fresh sandbox.
+func (w *Workspace) Grading(ctx context.Context, sb sandbox.Sandbox) (*Grading, error) {
+	tools, err := w.setUp(ctx, sb)
+	if err != nil {
+		return nil, err
+	}
+	s := newSnap(sb, w.Workdir)
+	base, err := s.base(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Grading{Tools: tools, w: w, snap: s, sb: sb, base: base}, nil
+}
+
+// Apply applies a patch, restores the protected paths, and then applies tests,
+// the graders' own patch (nil for none). It works in index space: the files
+// change only when all of it has succeeded. A patch that does not apply is a
+// report without Tier; an error is the sandbox's, or *OfficialError.
+func (g *Grading) Apply(ctx context.Context, p Patch, protected Globs, tests []byte) (ApplyReport, error) {
+	report := ApplyReport{Drift: p.BaseTree != g.base}
+	if err := g.index(ctx, p, &report); err != nil || report.Tier == "" {
+		return report, err
+	}
+	tree, err := g.snap.fact(ctx, "applied")
+	if err != nil {
+		return report, err
+	}
+	report.Tree = tree
+	report.Tampered = !report.Drift && p.ResultTree != "" && tree != p.ResultTree
+	if report.Tampered {
+		report.Tier, report.Rejection = "", "the patch gives another tree than the one it was captured with: its bytes were changed"
+		return report, nil
+	}
+	hidden := touched(tests)
+	err = g.restore(ctx, func(path string) bool { return protected.Match(path) || hidden[path] }, &report)
+	if err != nil {
+		return report, err
+	}
+	if err := g.official(ctx, tests); err != nil {
+		return report, err
+	}
+	return report, g.materialise(ctx)
+}
+
+// index applies the patch to the working index by the first tier that takes it.
+func (g *Grading) index(ctx context.Context, p Patch, report *ApplyReport) error {
+	data := p.Bytes
+	if p.ResultTree == "" && len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+		data = append(slices.Clone(data), '\n') // stored patches often lost it
+	}
+	if err := g.snap.write(ctx, "incoming", data); err != nil {
+		return err
+	}
+	tiers := []string{"exact"}
+	if report.Drift {
+		tiers = append(tiers, "3way", "loose", "fuzz")
+	}
+	if len(data) == 0 {
+		tiers = []string{"nothing"}
+	}
+	for _, tier := range tiers {
+		err := g.snap.run(ctx, "apply_tier "+tier)
+		var failed *CaptureError
+		switch {
+		case err == nil:
+			report.Tier = tier
+			return nil
+		case !errors.As(err, &failed) || failed.Code != 1:
+			return err
+		case report.Rejection == "":
+			report.Rejection = strings.TrimSpace(failed.Output)
+		}
+	}
+	return nil
+}
+
+// restore puts protected paths back to the base.
+func (g *Grading) restore(ctx context.Context, protected func(string) bool, report *ApplyReport) error {
+	changes, err := g.snap.changes(ctx)
+	if err != nil {
+		return err
+	}
+	var entries strings.Builder
+	for _, c := range changes {
+		if !protected(c.path) {
+			continue
+		}
+		report.Restored = append(report.Restored, c.path)
+		mode := strings.TrimLeft(c.oldMode, "0")
+		if mode == "" {
+			mode = "0" // it was not there
+		}
+		fmt.Fprintf(&entries, "%s %s\t%s\x00", mode, c.oldBlob, c.path)
+	}
+	if entries.Len() == 0 {
+		return nil
+	}
+	if err := g.snap.write(ctx, "entries", []byte(entries.String())); err != nil {
+		return err
+	}
+	return g.snap.run(ctx, "restore")
+}
+
+// An OfficialError is a graders' patch that does not apply to the row's own base.
+type OfficialError struct{ Output string }
+
+func (e *OfficialError) Error() string {
+	return "the row's test patch does not apply: " + strings.TrimSpace(e.Output)
+}
+
+func (g *Grading) official(ctx context.Context, tests []byte) error {
+	if len(bytes.TrimSpace(tests)) == 0 {
+		return nil
+	}
+	if !bytes.HasSuffix(tests, []byte("\n")) {
+		tests = append(slices.Clone(tests), '\n')
+	}
+	if err := g.snap.write(ctx, "tests", tests); err != nil {
+		return err
+	}
+	err := g.snap.run(ctx, "official")
+	var failed *CaptureError
+	if errors.As(err, &failed) && failed.Code == 1 {
+		return &OfficialError{failed.Output}
+	}
+	return err
+}
+
+// materialise writes what the working index holds into the work tree.
+func (g *Grading) materialise(ctx context.Context) error {
+	changes, err := g.snap.changes(ctx)
+	if err != nil {
+		return err
+	}
+	lists := map[string][]string{"gone": nil, "put": nil}
+	for _, c := range changes {
+		name := "put"
+		if c.status == "D" {
+			name = "gone"
+		}
+		lists[name] = append(lists[name], c.path)
+	}
+	lists["dirs"] = parents(lists["gone"])
+	lists["own"] = append(parents(lists["put"]), lists["put"]...)
+	for _, name := range []string{"gone", "put", "dirs", "own"} {
+		if err := g.snap.write(ctx, name, joinNUL(lists[name])); err != nil {
+			return err
+		}
+	}
+	return g.snap.run(ctx, "materialise \"$(id -u "+sandbox.AgentUser+"):$(id -g "+sandbox.AgentUser+")\"")
+}
+
+// parents are the directories above paths, deepest first.
+func parents(paths []string) []string {
+	seen := map[string]bool{}
+	for _, p := range paths {
+		for d := path.Dir(p); d != "." && !seen[d]; d = path.Dir(d) {
+			seen[d] = true
+		}
+	}
+	dirs := make([]string, 0, len(seen))
+	for d := range seen {
+		dirs = append(dirs, d)
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
+	return dirs
+}
+
+// Reset brings the work tree back to the base, for a second run that tells a
+// broken image from a broken patch.
+func (g *Grading) Reset(ctx context.Context) error { return g.snap.run(ctx, "back") }

@@ -1,0 +1,149 @@
+package swe
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/agentrl-go/agentrl/sandbox"
+)
+
+// snapLib is the shell library that captures and applies patches.
+//
+//go:embed snap.sh
+var snapLib string
+
+// stepLimit bounds one step of capture or application. The largest repository
+// measured took 15 s.
+const stepLimit = 10 * time.Minute
+
+// stateRoot is where our state in a sandbox lives: root's, outside of every
+// work directory.
+const stateRoot = "/var/lib/agentrl-swe/"
+
+// A CaptureError is a failed snapshot, capture or restoration. It says nothing
+// about the agent's work: a failed capture is not an empty patch.
+type CaptureError struct {
+	Step   string // "init", "lists", "tree", …
+	Code   int    // exit status of the step; 0 when it ended otherwise
+	Output string // the end of what it printed
+}
+
+func (e *CaptureError) Error() string {
+	return fmt.Sprintf("capture: %s ended with %d: %s", e.Step, e.Code, strings.TrimSpace(e.Output))
+}
+
+// snap is the state that capture and application keep in one sandbox: a git
+// repository of our own, an index, lists. It lives below a root-owned path.
+type snap struct {
+	sb  sandbox.Sandbox
+	wd  string
+	dir string
+}
+
+func newSnap(sb sandbox.Sandbox, workdir string) snap {
+	sum := sha256.Sum256([]byte(sb.ID() + "\x00" + workdir))
+	return snap{sb, workdir, stateRoot + hex.EncodeToString(sum[:8])}
+}
+
+// run runs one call of the library to its end, through cut connections, and
+// never twice.
+func (s snap) run(ctx context.Context, call string) error {
+	lib := ". " + quote(s.dir+"/lib.sh") + "\n"
+	step, _, _ := strings.Cut(call, " ")
+	if step == "init" {
+		lib = s.library()
+	}
+	exit, out, err := detached(ctx, s.sb, sandbox.Cmd{Script: lib + call + "\n"}, s.dir+".log", stepLimit)
+	if err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	if exit.State != sandbox.Exited || exit.Code != 0 {
+		return &CaptureError{Step: step, Code: exit.Code, Output: out}
+	}
+	return nil
+}
+
+func (s snap) library() string {
+	return "WD=" + quote(s.wd) + " SNAP=" + quote(s.dir) + "\n" + snapLib
+}
+
+// init makes the state directory anew.
+func (s snap) init(ctx context.Context) error {
+	if err := s.run(ctx, "init"); err != nil {
+		return err
+	}
+	return s.write(ctx, "lib.sh", []byte(s.library()))
+}
+
+func (s snap) write(ctx context.Context, name string, data []byte) error {
+	if err := s.sb.WriteFile(ctx, s.dir+"/"+name, "", bytes.NewReader(data)); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s snap) read(ctx context.Context, name string, max int) ([]byte, error) {
+	return readFile(ctx, s.sb, s.dir+"/"+name, max)
+}
+
+// readFile reads a whole file; one larger than max is an error.
+func readFile(ctx context.Context, sb sandbox.Sandbox, path string, max int) ([]byte, error) {
+	r, err := sb.ReadFile(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, int64(max)+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(data) > max {
+		return nil, &CaptureError{Step: "read", Output: fmt.Sprintf("%s is larger than %d bytes", path, max)}
+	}
+	return data, nil
+}
+
+// fact reads a file that holds one line.
+func (s snap) fact(ctx context.Context, name string) (string, error) {
+	data, err := s.read(ctx, name, 1<<16)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &CaptureError{Step: "read", Output: "no " + name + ": was the work directory prepared in this sandbox?"}
+	}
+	return strings.TrimSuffix(string(data), "\n"), err
+}
+
+// list reads a NUL-separated list of paths.
+func (s snap) list(ctx context.Context, name string) ([]string, error) {
+	data, err := s.read(ctx, name, maxPatch)
+	if err != nil {
+		return nil, err
+	}
+	return splitNUL(data), nil
+}
+
+func splitNUL(data []byte) []string {
+	text := strings.TrimSuffix(string(data), "\x00")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\x00")
+}
+
+func joinNUL(paths []string) []byte {
+	if len(paths) == 0 {
+		return nil
+	}
+	return []byte(strings.Join(paths, "\x00") + "\x00")
+}
+
+// quote makes one word of s for a POSIX shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,6 +1,8 @@
 package trajectory
 
 import (
+	"slices"
+
 	"github.com/agentrl-go/agentrl/adapter/chat"
 )
 
@@ -30,25 +32,28 @@ func (t *Tree) mergeRewrite(n *node, rest []chat.Message) *node {
 	return only
 }
 
-// CanonicalCounts says how often the canonical policy had to repair.
-type CanonicalCounts struct {
-	Clean    int // prompts that extended what was held
-	Realigns int // prompts that differed within the newest response
-	Forks    int // prompts that differed before it
-	Merges   int // answers that a client's version replaced
-}
-
 // canonicalSegments exports as the seeds' system does.
 func (t *Tree) canonicalSegments(maxTokens int) ([]Segment, CanonicalCounts) {
 	counts := CanonicalCounts{Merges: t.merged}
 	var segments []Segment
 	trained := map[*turn]bool{}
+	held := map[*turn]int{} // the segment that holds a turn first
 	t.root.leaves(func(leaf *node) {
-		turns := turnsTo(leaf)
-		for _, b := range t.pack(turns, trained, &counts) {
-			if b.trains() {
-				segments = append(segments, b.segment(turns, maxTokens))
+		path := turnsTo(leaf)
+		for _, b := range t.pack(path, trained, &counts) {
+			if !b.trains() {
+				continue
 			}
+			s := b.segment(path, held, maxTokens)
+			if len(segments) > 0 {
+				t.explain(&s, segments, b.held, held)
+			}
+			for _, turn := range b.held {
+				if _, ok := held[turn]; !ok {
+					held[turn] = len(segments)
+				}
+			}
+			segments = append(segments, s)
 		}
 	})
 	return segments, counts
@@ -72,8 +77,11 @@ type builder struct {
 	logProbs []float32
 	versions []Span
 	turns    []SegmentTurn
-	prompt   int // tokens of the first prompt
-	newest   int // where the newest response begins
+	held     []*turn // beside turns
+	prompt   int     // tokens of the first prompt
+	newest   int     // where the newest response begins
+
+	realigned bool // a response was replaced by what a later prompt made of it
 }
 
 // pack distributes turns, in order, over builders.
@@ -83,8 +91,7 @@ func (t *Tree) pack(turns []*turn, trained map[*turn]bool, counts *CanonicalCoun
 	for _, turn := range turns {
 		all := turn.full().ids()
 		prompt, output := all[:turn.prompt], all[turn.prompt:]
-		switch {
-		case b == nil || !b.take(prompt, turn, t.threshold, counts):
+		if b == nil || !b.take(prompt, turn, t.threshold, counts) {
 			if b != nil {
 				counts.Forks++
 			}
@@ -110,7 +117,7 @@ func (b *builder) take(prompt []int32, turn *turn, threshold int, counts *Canoni
 		return false
 	}
 	counts.Realigns++
-	b.cut(b.newest)
+	b.realign()
 	b.pad(prompt[b.newest:])
 	return true
 }
@@ -122,12 +129,13 @@ func (b *builder) pad(ids []int32) {
 	b.logProbs = append(b.logProbs, make([]float32, len(ids))...)
 }
 
-// cut drops everything from token n on.
-func (b *builder) cut(n int) {
+// realign drops the newest response: what replaces it was not sampled.
+func (b *builder) realign() {
+	n, last := b.newest, len(b.turns)-1
 	b.tokens, b.mask, b.logProbs = b.tokens[:n], b.mask[:n], b.logProbs[:n]
-	for len(b.versions) > 0 && b.versions[len(b.versions)-1].To > n {
-		b.versions = b.versions[:len(b.versions)-1]
-	}
+	b.versions = cutSpans(b.versions, n)
+	b.turns, b.held = b.turns[:last], b.held[:last]
+	b.realigned = true
 }
 
 // answer appends a turn's output, trained or as context.
@@ -145,20 +153,16 @@ func (b *builder) answer(t *turn, output []int32, train bool) {
 		b.versions = append(b.versions, Span{From: from + s.From, To: from + s.To, Version: s.Version})
 	}
 	b.turns = append(b.turns, t.inSegment(train))
+	b.held = append(b.held, t)
 }
 
 // trains reports whether anything is trained after the first prompt.
 func (b *builder) trains() bool {
-	for _, m := range b.mask[b.prompt:] {
-		if m == 1 {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(b.mask[b.prompt:], 1)
 }
 
 // segment makes the segment of a path's builder; path says the flags.
-func (b *builder) segment(path []*turn, maxTokens int) Segment {
+func (b *builder) segment(path []*turn, held map[*turn]int, maxTokens int) Segment {
 	s := b.plain()
 	s.Policy = policyCanonical
 	s.Truncated = path[len(path)-1].finish == chat.FinishLength
@@ -166,13 +170,25 @@ func (b *builder) segment(path []*turn, maxTokens int) Segment {
 		s.UseTool = s.UseTool || t.useTool
 		s.IllFormed = s.IllFormed || t.illFormed
 	}
+	s.Label = labelOf(b.held, held)
 	if maxTokens > 0 && len(s.Tokens) > maxTokens {
-		s.Tokens = s.Tokens[:maxTokens]
-		n := max(maxTokens-b.prompt, 0)
-		s.LossMask, s.LogProbs = s.LossMask[:n], s.LogProbs[:n]
-		s.Versions = cutSpans(s.Versions, maxTokens)
+		s.cut(maxTokens)
 	}
+	s.Flags = flagsOf(&s, map[string]bool{FlagRealigned: b.realigned, FlagDropped: path[len(path)-1].dropped()})
 	return s
+}
+
+// cut ends s after n tokens, wherever that is; the turns that it lists are
+// those that are there whole.
+func (s *Segment) cut(n int) {
+	s.Tokens = s.Tokens[:n]
+	response := max(n-s.PromptLen, 0)
+	s.LossMask, s.LogProbs = s.LossMask[:response], s.LogProbs[:response]
+	s.Versions = cutSpans(s.Versions, n)
+	for last := len(s.Turns) - 1; last >= 0 && s.Turns[last].Prompt+s.Turns[last].Output > n; last-- {
+		s.Turns = s.Turns[:last]
+		s.CutTurns++
+	}
 }
 
 // plain is what every segment has of its builder.

@@ -138,7 +138,7 @@ func exactSegment(chain []*turn, held map[*turn]int, maxTokens int) Segment {
 	if maxTokens > 0 && (len(s.Tokens) > maxTokens || s.CutTurns > 0 && !b.trains()) {
 		s.Untrained = string(ReasonTooLong)
 	}
-	s.Flags = flagsOf(&s, chain[len(chain)-1].dropped())
+	s.Flags = flagsOf(&s, map[string]bool{FlagDropped: chain[len(chain)-1].dropped()})
 	return s
 }
 
@@ -165,22 +165,19 @@ func (t *turn) inSegment(owned bool) SegmentTurn {
 	}
 }
 
-// flagsOf returns what a person should know of s.
-func flagsOf(s *Segment, dropped bool) []string {
-	var flags []string
+// flagsOf returns what a person should know of s; told says what s itself
+// can't show.
+func flagsOf(s *Segment, told map[string]bool) []string {
 	mixed, returned := versionHistory(s.Versions)
-	for _, f := range []struct {
-		name string
-		is   bool
-	}{
-		{FlagVersions, mixed},
-		{FlagVersionReturned, returned},
-		{FlagAborted, slices.ContainsFunc(s.Turns, func(t SegmentTurn) bool { return t.Finish == chat.FinishAbort })},
-		{FlagCut, s.CutTurns > 0},
-		{FlagDropped, dropped},
-	} {
-		if f.is {
-			flags = append(flags, f.name)
+	aborted := slices.ContainsFunc(s.Turns, func(t SegmentTurn) bool { return t.Finish == chat.FinishAbort })
+	is := map[string]bool{
+		FlagVersions: mixed, FlagVersionReturned: returned, FlagAborted: aborted, FlagCut: s.CutTurns > 0,
+		FlagDropped: told[FlagDropped], FlagRealigned: told[FlagRealigned],
+	}
+	var flags []string
+	for _, name := range []string{FlagVersions, FlagVersionReturned, FlagAborted, FlagCut, FlagDropped, FlagRealigned} {
+		if is[name] {
+			flags = append(flags, name)
 		}
 	}
 	return flags

@@ -37,7 +37,8 @@ func checkShape(s *Segment) error {
 		return broken(ReasonShape, "", -1, "policy %q", s.Policy)
 	case !slices.Contains([]chat.Kind{chat.Main, chat.Subagent, chat.Compaction, chat.SideCall}, s.Label):
 		return broken(ReasonShape, "", -1, "label %q", s.Label)
-	case s.PromptLen != s.Turns[0].Prompt || s.PromptLen <= 0 || s.PromptLen > len(s.Tokens):
+	case s.PromptLen <= 0 || s.PromptLen > len(s.Tokens) || s.PromptLen > s.Turns[0].Prompt ||
+		s.PromptLen < s.Turns[0].Prompt && !slices.Contains(s.Flags, FlagRealigned):
 		return broken(ReasonLength, "", -1, "a first prompt of %d tokens, its turn says %d, of %d in all", s.PromptLen, s.Turns[0].Prompt, len(s.Tokens))
 	case len(s.LossMask) != len(s.Tokens)-s.PromptLen:
 		return broken(ReasonLength, "", -1, "%d mask values for %d response tokens", len(s.LossMask), len(s.Tokens)-s.PromptLen)
@@ -215,11 +216,15 @@ func checkFlags(s *Segment) error {
 		useTool, illFormed = useTool || t.UseTool, illFormed || t.IllFormed
 	}
 	truncated := s.Turns[len(s.Turns)-1].Finish != chat.FinishStop
+	if s.Policy == policyCanonical { // the reference's are those of the whole path
+		useTool, illFormed, truncated = useTool || s.UseTool, illFormed || s.IllFormed, s.Truncated
+	}
 	if s.UseTool != useTool || s.IllFormed != illFormed || s.Truncated != truncated {
 		return broken(ReasonFlags, "", -1, "use_tool %v, ill_formed %v, truncated %v; the turns say %v, %v, %v",
 			s.UseTool, s.IllFormed, s.Truncated, useTool, illFormed, truncated)
 	}
-	if want := flagsOf(s, slices.Contains(s.Flags, FlagDropped)); !slices.Equal(s.Flags, want) {
+	told := map[string]bool{FlagDropped: slices.Contains(s.Flags, FlagDropped), FlagRealigned: slices.Contains(s.Flags, FlagRealigned)}
+	if want := flagsOf(s, told); !slices.Equal(s.Flags, want) {
 		return broken(ReasonFlags, "", -1, "flags %v, the turns say %v", s.Flags, want)
 	}
 	return nil

@@ -90,6 +90,7 @@ const (
 	FlagAborted         = "aborted"                 // it holds a turn that the engine aborted; that turn is context, not trained
 	FlagCut             = "cut"                     // turns were left out for the token limit
 	FlagDropped         = "dropped"                 // the client went on without its last turn
+	FlagRealigned       = "realigned"               // canonical: a response was replaced by what a later prompt made of it
 )
 
 // ResponseLength is the response part's length in tokens as slime counts it;

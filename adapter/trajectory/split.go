@@ -136,7 +136,7 @@ func inOutput(last *turn, at int) bool {
 // difference finds the first message in which first's prompt departs from the
 // history that its parent segment ends with.
 func (t *Tree) difference(split *Split, first, after *turn, earlier []Segment, s *Segment) {
-	if after == nil {
+	if after == nil || len(earlier[s.Parent].Turns) == 0 {
 		return
 	}
 	turns := earlier[s.Parent].Turns

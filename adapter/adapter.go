@@ -73,7 +73,8 @@ type Record struct {
 	Segments  []trajectory.Segment
 	Turns     int // recorded turns, side calls not counted
 	SideCalls int
-	Abandoned int            // turns that the client did not get or did not use
-	Rewrites  map[string]int // canonicalisations, by name
-	Budget    string         // "turns" or "tokens" when a turn was refused because that budget was spent; else ""
+	Abandoned int              // turns that the client did not get or did not use
+	Rewrites  map[string]int   // canonicalisations, by name
+	Budget    string           // "turns" or "tokens" when a turn was refused because that budget was spent; else ""
+	Tree      *trajectory.Tree // the conversations, for reports; nil from a fake
 }

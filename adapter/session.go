@@ -134,19 +134,20 @@ func (ses *session) record() (Record, error) {
 	}
 	for i := range segments {
 		seg := &segments[i]
-		if n := len(seg.Tokens) - len(seg.LossMask); n >= 0 {
-			seg.Text = ses.server.o.Tokenizer.Decode(seg.Tokens[n:])
-		}
+		seg.Text = ses.server.o.Tokenizer.Decode(seg.Tokens[min(seg.PromptLen, len(seg.Tokens)):])
 	}
+	report := ses.tree.Report()
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
 	rewrites := map[string]int{}
-	for name, n := range ses.rewrites {
-		rewrites[name] += n
+	for _, counts := range []map[string]int{ses.rewrites, report.Rewrites} {
+		for name, n := range counts {
+			rewrites[name] += n
+		}
 	}
 	return Record{
-		Segments: segments, Turns: ses.turns, SideCalls: ses.sideCalls, Abandoned: ses.abandoned,
-		Rewrites: rewrites, Budget: ses.budget,
+		Segments: segments, Turns: ses.turns, SideCalls: ses.sideCalls, Abandoned: ses.abandoned + len(report.Superseded),
+		Rewrites: rewrites, Budget: ses.budget, Tree: ses.tree,
 	}, nil
 }
 

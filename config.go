@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
-	"net/http"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/adapter/openai"
 	"github.com/agentrl-go/agentrl/adapter/parse"
 	"github.com/agentrl-go/agentrl/adapter/sglang"
 	"github.com/agentrl-go/agentrl/adapter/template"
@@ -74,7 +76,7 @@ type Config struct {
 	BootConcurrency int `env:"SWE_BOOT_CONCURRENCY"`
 	// BootRetries is how many boots are attempted. Defaults to 2.
 	BootRetries int `env:"SWE_BOOT_RETRIES"`
-	// Prompt is the task instruction. Defaults to swe.DefaultPrompt.
+	// Prompt is the task instruction. Defaults to swe.TaskPrompt.
 	Prompt string `env:"SWE_CC_PROMPT"`
 
 	// NodeTarball, ClaudeCodeTarball and CodexTarball are host files that the
@@ -213,4 +215,251 @@ type Args struct {
 	ToolCallParser  string `json:"tool_call_parser"` // as in SGLang's --tool-call-parser; "" for none
 	ReasoningParser string `json:"reasoning_parser"` // as in SGLang's --reasoning-parser; "" for none
 	MaxContextLen   int    `json:"max_context_len"`  // tokens of prompt and answer together; 0 for no limit
+}
+
+// New makes a Generator with the production stages that cfg and args name. It
+// checks everything before anything is queued and reports all problems at once.
+func New(cfg Config, args Args) (*Generator, error) {
+	cfg = cfg.withDefaults()
+	backend, why := chooseSandbox(cfg)
+	cfg.Sandbox = backend
+	g := &Generator{Config: cfg, args: args, shared: process.gates(cfg)}
+
+	var errs []error
+	try := func(err error) { errs = append(errs, err) }
+	try(cfg.validate())
+	var err error
+	g.Harness, err = newHarness(cfg)
+	try(err)
+	g.Protocol, err = newProtocol(cfg, "SWE_TRAIN_PROTOCOL", cfg.TrainProtocol)
+	try(err)
+	g.EvalProtocol, err = newProtocol(cfg, "SWE_EVAL_PROTOCOL", cfg.EvalProtocol)
+	try(err)
+	g.Sandboxes, err = newProvider(cfg)
+	try(err)
+	public, err := publicURL(cfg, g.Harness)
+	try(err)
+	options, err := adapterOptions(cfg, args)
+	try(err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := g.serve(options, public); err != nil {
+		return nil, err
+	}
+	for _, w := range cfg.Warnings {
+		slog.Warn("configuration", "warning", w)
+	}
+	slog.Info("generator ready", "tokenizer", args.HFCheckpoint, "adapter", public, "max_context_len", args.MaxContextLen,
+		"tool_parser", args.ToolCallParser, "reasoning_parser", args.ReasoningParser, "sandbox", backend, "because", why)
+	return g, nil
+}
+
+// agents are the harnesses by name.
+var agents = map[string]func(Config) (harness.Harness, error){
+	"mini":  func(Config) (harness.Harness, error) { return mini.New(mini.Options{}), nil },
+	"shell": func(c Config) (harness.Harness, error) { return shell.New(c.Command, "") },
+}
+
+func agentNames() []string { return slices.Sorted(maps.Keys(agents)) }
+
+func newHarness(cfg Config) (harness.Harness, error) {
+	make, ok := agents[cfg.Agent]
+	if !ok {
+		return nil, fmt.Errorf("SWE_AGENT=%q: want one of %s", cfg.Agent, strings.Join(agentNames(), ", "))
+	}
+	return make(cfg)
+}
+
+// protocols are the dataset protocols by name.
+var protocols = map[string]func(Config) swe.Protocol{
+	"scaleswe": func(c Config) swe.Protocol { return scaleswe.New(scaleswe.Options{EvalTimeout: c.EvalTimeout}) },
+}
+
+func protocolNames() []string { return slices.Sorted(maps.Keys(protocols)) }
+
+func newProtocol(cfg Config, variable, name string) (swe.Protocol, error) {
+	make, ok := protocols[name]
+	if !ok {
+		return nil, fmt.Errorf("%s=%q: want one of %s", variable, name, strings.Join(protocolNames(), ", "))
+	}
+	return make(cfg), nil
+}
+
+// chooseSandbox names the backend, and why it is that one.
+func chooseSandbox(cfg Config) (name, why string) {
+	switch {
+	case cfg.Sandbox != "":
+		return cfg.Sandbox, "AGENTRL_SANDBOX says so"
+	case cfg.E2BAPIKey != "":
+		return "e2b", "E2B_API_KEY is set"
+	case docker.Available():
+		return "docker", "its socket answers"
+	}
+	return "local", "there is neither an E2B_API_KEY nor a Docker socket that answers"
+}
+
+func newProvider(cfg Config) (sandbox.Provider, error) {
+	switch cfg.Sandbox {
+	case "e2b":
+		if cfg.E2BAPIKey == "" {
+			return nil, errors.New("AGENTRL_SANDBOX=e2b needs E2B_API_KEY")
+		}
+		return e2b.New(e2b.Options{
+			APIKey: cfg.E2BAPIKey, APIURL: cfg.E2BAPIURL, Domain: cfg.E2BDomain, SandboxURL: cfg.E2BSandboxURL,
+			ImageMetadataKey: cfg.ImageMetadataKey, Size: cfg.SandboxSize, Lifetime: cfg.SandboxLifetime, Retries: cfg.RPCRetries,
+		})
+	case "docker":
+		return docker.New(docker.Options{})
+	case "local":
+		return local.New(local.Options{})
+	}
+	return nil, fmt.Errorf("AGENTRL_SANDBOX=%q: want one of e2b, docker, local", cfg.Sandbox)
+}
+
+// publicURL is where sandboxes reach the adapter; "" where none has to.
+func publicURL(cfg Config, h harness.Harness) (string, error) {
+	switch {
+	case cfg.AdapterPublicURL != "":
+		return strings.TrimRight(cfg.AdapterPublicURL, "/"), nil
+	case cfg.AdapterPublicHost != "":
+		return "http://" + net.JoinHostPort(cfg.AdapterPublicHost, portMark), nil
+	case h == nil || !h.DialsBack():
+		return "", nil
+	case cfg.Sandbox == "local":
+		return "http://127.0.0.1:" + portMark, nil // a local sandbox shares this machine's loopback
+	}
+	return "", fmt.Errorf("ADAPTER_PUBLIC_HOST is not set: the agent %q runs in a %s sandbox and its model calls must reach this process; "+
+		"export ADAPTER_PUBLIC_HOST to an address of this host that sandboxes can reach, or ADAPTER_PUBLIC_URL to a tunnel's", cfg.Agent, cfg.Sandbox)
+}
+
+// portMark stands for the port until the listener has one.
+const portMark = "PORT"
+
+// adapterOptions loads what the trainer's args name.
+func adapterOptions(cfg Config, args Args) (adapter.Options, error) {
+	o := adapter.Options{
+		Dialects:   dialects(),
+		Trajectory: trajectory.Options{Policy: trajectory.Exact, ForkThreshold: int(cfg.ForkThreshold)},
+		MaxContext: args.MaxContextLen,
+		Model:      "agentrl",
+	}
+	if cfg.Trajectory == "canonical" {
+		o.Trajectory.Policy = trajectory.Canonical
+	}
+	mode := parse.Strict
+	if cfg.Parse == "compat" {
+		mode = parse.Compat
+	}
+	var errs []error
+	tok, err := token.Load(args.HFCheckpoint)
+	errs = append(errs, err)
+	tmpl, err := template.Load(args.HFCheckpoint)
+	errs = append(errs, err)
+	parser, err := parse.New(args.ToolCallParser, args.ReasoningParser, mode)
+	errs = append(errs, err)
+	engine, err := sglang.New(args.SGLangURL, sglang.Options{})
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return o, err
+	}
+	o.Tokenizer, o.Template, o.Parser, o.Engine = tok, tmpl, parser, engine
+	return o, nil
+}
+
+func dialects() []chat.Dialect {
+	return []chat.Dialect{openai.Chat{}}
+}
+
+// serve puts the adapter behind the process's listener at the configured address.
+func (g *Generator) serve(o adapter.Options, public string) error {
+	l, err := process.listen(net.JoinHostPort(g.Config.AdapterBindHost, strconv.Itoa(g.Config.AdapterPort)))
+	if err != nil {
+		return err
+	}
+	port := strconv.Itoa(l.port)
+	o.LocalURL = "http://127.0.0.1:" + port
+	o.BaseURL = strings.Replace(public, portMark, port, 1)
+	server, err := adapter.New(o)
+	if err != nil {
+		l.release()
+		return err
+	}
+	l.mux.Attach(server)
+	g.Adapter = server
+	g.closer = func() error {
+		server.Close()
+		l.mux.Detach(server)
+		return l.release()
+	}
+	return nil
+}
+
+// prepare completes a Generator at its first call.
+func (g *Generator) prepare() {
+	g.Config = g.Config.withDefaults()
+	if g.shared == nil {
+		g.shared = newShared(g.Config)
+	}
+}
+
+func (g *Generator) logger() *slog.Logger {
+	if g.Logger != nil {
+		return g.Logger
+	}
+	return slog.Default()
+}
+
+// Pause prepares a weight update: on return the engine holds nothing of ours.
+// New turns wait, keep-alives flow, clocks stand still until Resume.
+func (g *Generator) Pause(ctx context.Context) error {
+	g.live.pause(true)
+	if err := g.Adapter.Pause(ctx); err != nil {
+		g.live.pause(false)
+		return err
+	}
+	return nil
+}
+
+// Resume lets the turns that Pause held go on.
+func (g *Generator) Resume() {
+	g.Adapter.Resume()
+	g.live.pause(false)
+}
+
+// Close refuses new calls, ends the live ones as cancelled and returns when
+// nothing of the Generator is left.
+func (g *Generator) Close() error {
+	g.live.shut()
+	if g.closer == nil {
+		return nil
+	}
+	return g.closer()
+}
+
+// Pause is Generator.Pause over the Generators of the package functions.
+func Pause(ctx context.Context) error {
+	for _, g := range process.all() {
+		if err := g.Pause(ctx); err != nil {
+			Resume()
+			return err
+		}
+	}
+	return nil
+}
+
+// Resume is Generator.Resume over the Generators of the package functions.
+func Resume() {
+	for _, g := range process.all() {
+		g.Resume()
+	}
+}
+
+// Close closes the Generators of the package functions; later calls make new ones.
+func Close() error {
+	var errs []error
+	for _, g := range process.takeAll() {
+		errs = append(errs, g.Close())
+	}
+	return errors.Join(errs...)
 }

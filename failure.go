@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/adapter/sglang"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/swe"
 )
@@ -206,7 +207,7 @@ func codeOfType(err error) string {
 		rate     *sandbox.RateLimitError
 		capacity *sandbox.CapacityError
 		outcome  *outcomeError
-		turn     *adapter.TurnError
+		engine   *sglang.Error
 	)
 	switch {
 	case errors.As(err, &row):
@@ -217,12 +218,26 @@ func codeOfType(err error) string {
 		return CodeNoCapacity
 	case errors.As(err, &outcome):
 		return outcome.code()
-	case errors.As(err, &turn):
-		return turn.Code
+	case errors.As(err, &engine):
+		return codeOfEngine(engine.Kind)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !inStage(err):
 		return CodeCancelled
 	}
 	return ""
+}
+
+func codeOfEngine(k sglang.Kind) string {
+	switch k {
+	case sglang.Unavailable:
+		return CodeEngineUnavailable
+	case sglang.Aborted:
+		return CodeEngineAborted
+	case sglang.BadOutput:
+		return CodeEngineBadOutput
+	case sglang.Unauthorized:
+		return CodeUnauthorized
+	}
+	return CodeEngineError
 }
 
 func inStage(err error) bool {
@@ -234,6 +249,8 @@ func codeOfStage(s Stage) string {
 	switch s {
 	case StageParse:
 		return CodeBadRow
+	case StageOpen:
+		return CodeMisconfigured // the sampling parameters were refused
 	case StageQueue, StageCreate:
 		return CodeBootFailed
 	case StageInstall:
@@ -242,6 +259,8 @@ func codeOfStage(s Stage) string {
 		return CodePrepareFailed
 	case StageRun:
 		return CodeAgentBroken
+	case StageSeal:
+		return CodeCaptureIncomplete
 	case StageDiff:
 		return CodeCaptureFailed
 	case StageEvaluate:

@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -291,7 +292,7 @@ func (r *rollout) runAgent(ctx context.Context, m *machine, task swe.Task) (work
 func (r *rollout) job(task swe.Task, stop <-chan struct{}) harness.Job {
 	prompt := r.g.Config.Prompt
 	if prompt == "" {
-		prompt = swe.DefaultPrompt
+		prompt = swe.TaskPrompt
 	}
 	return harness.Job{
 		Workdir: task.Spec().Agent.Workdir, Prompt: prompt,
@@ -383,5 +384,17 @@ func instanceOf(task swe.Task, row swe.Row) string {
 	if task != nil {
 		return task.Spec().InstanceID
 	}
-	return swe.InstanceID(row)
+	for _, key := range []string{"instance_id", "remote_env_info"} {
+		var id string
+		var remote struct {
+			ID string `json:"instance_id"`
+		}
+		if json.Unmarshal(row.Metadata[key], &id) == nil && id != "" {
+			return id
+		}
+		if json.Unmarshal(row.Metadata[key], &remote) == nil && remote.ID != "" {
+			return remote.ID
+		}
+	}
+	return ""
 }

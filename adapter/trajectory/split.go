@@ -62,7 +62,7 @@ func (t *Tree) predecessor(first, before *turn, held map[*turn]int) *turn {
 		if _, ok := held[turn]; !ok {
 			continue
 		}
-		if turn.kind != chat.SideCall {
+		if turn.kind == chat.Main || first.kind != chat.Subagent && turn.kind != chat.SideCall {
 			any = turn
 		}
 		if turn.agent == first.agent && (turn.kind == first.kind || turn.kind == chat.Compaction) {
@@ -123,11 +123,12 @@ func answeredBefore(t *turn, exported map[string]bool) bool {
 }
 
 // inOutput reports whether token at lies in what last or a turn above it on
-// its path sampled.
+// its path sampled. The first token of a turn that thought does not count: a
+// template that leaves the thinking of earlier turns out departs there.
 func inOutput(last *turn, at int) bool {
 	for n := last.node; n != nil; n = n.parent {
 		if n.turn != nil && at >= n.turn.prompt && at < n.turn.prompt+n.turn.output {
-			return true
+			return at > n.turn.prompt || n.msg.Reasoning == ""
 		}
 	}
 	return false

@@ -50,7 +50,8 @@ type Sandbox interface {
 	Exec(ctx context.Context, cmd Cmd) (Result, error)
 	// WriteFile puts content at path, owned by user ("" is root), atomically:
 	// the path holds the old bytes or all of the new. Parents are made. The
-	// content is read from its start, again if the transport has to.
+	// content is read from its start, again if the transport has to. The mode
+	// is 0644; a path is absolute.
 	WriteFile(ctx context.Context, path, user string, content io.ReadSeeker) error
 	// ReadFile opens a file as root. A missing one is fs.ErrNotExist; a read
 	// that ends before the file does is an error, never a short file.
@@ -62,12 +63,14 @@ type Sandbox interface {
 }
 
 // A Cmd is one shell command: `sh -c Script`, no login shell, stdin /dev/null.
-// It has returned when the shell has exited, whoever still holds its output.
+// It has returned when the shell has exited, whoever still holds its output. A
+// user or a directory that the sandbox does not have is an error wrapping
+// ErrInvalid: the command did not run.
 type Cmd struct {
-	Script     string
-	User       string            // "" is root
-	Env        map[string]string // beside the sandbox's own
-	Dir        string            // "" is "/"
+	Script     string            // any length; spell absolute paths in it with Path
+	User       string            // "" is root; HOME, USER and LOGNAME are the user's
+	Env        map[string]string // beside the sandbox's own, and before it
+	Dir        string            // absolute; "" is "/"
 	Replayable bool              // may be run again when it is unknown whether it ran
 }
 

@@ -62,6 +62,13 @@ type Sandbox interface {
 	Close() error
 }
 
+// An Extender is a Sandbox whose life ends by itself and can be made longer.
+type Extender interface {
+	// Extend makes sure that the sandbox lives for d from now at least, as far
+	// as the backend allows.
+	Extend(ctx context.Context, d time.Duration) error
+}
+
 // A Cmd is one shell command: `sh -c Script`, no login shell, stdin /dev/null.
 // It has returned when the shell has exited, whoever still holds its output. A
 // user or a directory that the sandbox does not have is an error wrapping

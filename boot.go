@@ -139,7 +139,7 @@ func (r *rollout) bootOnce(ctx context.Context, role string, spec sandbox.Spec, 
 		return m, nil
 	}
 	if _, err := step(ctx, r, StageInstall, role, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, r.g.Harness.Install(ctx, m)
+		return struct{}{}, r.g.Harness.Install(ctx, m.Sandbox)
 	}); err != nil {
 		r.close(m) // while the slot is still held: what is being taken down is no room for another
 		return nil, err

@@ -312,7 +312,7 @@ func newProvider(cfg Config) (sandbox.Provider, error) {
 	case "docker":
 		return docker.New(docker.Options{})
 	case "local":
-		return local.New(local.Options{})
+		return &local.Provider{}, nil
 	}
 	return nil, fmt.Errorf("AGENTRL_SANDBOX=%q: want one of e2b, docker, local", cfg.Sandbox)
 }

@@ -319,7 +319,7 @@ func (r *rollout) evaluate(ctx context.Context, task swe.Task, patch swe.Patch) 
 		eval swe.Evaluation
 		err  error
 	)
-	for try := 0; try <= max(r.g.Config.EvalRetries, 0); try++ {
+	for try := 0; try <= r.g.Config.EvalRetries.n(); try++ {
 		if eval, err = r.grade(ctx, task, patch); err == nil && !infrastructural(eval) {
 			return eval, nil
 		}

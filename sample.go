@@ -77,9 +77,34 @@ func (p *Prompt) UnmarshalJSON(data []byte) error {
 	case data[0] == '"':
 		return json.Unmarshal(data, &p.Text)
 	}
-	p.Messages = bytes.Clone(data)
+	p.Messages = plain(data)
 	return nil
 }
+
+// plain returns the JSON without the escapes that json.Marshal adds to what a
+// MarshalJSON method wrote, so that raw JSON comes back as it went.
+func plain(raw []byte) json.RawMessage {
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' || i+1 == len(raw) {
+			out = append(out, raw[i])
+			continue
+		}
+		if i+6 <= len(raw) {
+			if c, ok := added[string(raw[i:i+6])]; ok {
+				out = append(out, c...)
+				i += 5
+				continue
+			}
+		}
+		out = append(out, raw[i], raw[i+1])
+		i++
+	}
+	return out
+}
+
+// added are the escapes that encoding/json writes for the sake of HTML and JavaScript.
+var added = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&", `\u2028`: "\u2028", `\u2029`: "\u2029"}
 
 // A field is one JSON name of a Sample and where its value is held.
 type field struct {
@@ -181,8 +206,11 @@ func (s *Sample) UnmarshalJSON(data []byte) error {
 			all["reward"] = reward
 		}
 	}
-	if len(all) > 0 {
-		s.Extra = all
+	for name, raw := range all {
+		if s.Extra == nil {
+			s.Extra = make(map[string]json.RawMessage, len(all))
+		}
+		s.Extra[name] = plain(raw)
 	}
 	return nil
 }

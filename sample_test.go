@@ -38,7 +38,7 @@ func TestSampleRoundTrip(t *testing.T) {
 		if err := json.Unmarshal(out, &again); err != nil {
 			t.Errorf("%s: second Unmarshal: %v", name, err)
 		}
-		if diff := cmp.Diff(s, again); diff != "" {
+		if diff := cmp.Diff([]any{s.Prompt, s.Extra, s.Metadata, s.Label}, []any{again.Prompt, again.Extra, again.Metadata, again.Label}); diff != "" {
 			t.Errorf("%s: second reading differs:\n%s", name, diff)
 		}
 	}

@@ -46,9 +46,11 @@ func (f *Fake) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (ha
 	return f.OnRun(ctx, sb, job)
 }
 
-// Installs and Runs count the calls so far.
+// Installs counts the calls of Install so far.
 func (f *Fake) Installs() int { return int(f.installs.Load()) }
-func (f *Fake) Runs() int     { return int(f.runs.Load()) }
+
+// Runs counts the calls of Run so far.
+func (f *Fake) Runs() int { return int(f.runs.Load()) }
 
 // An Agent asks the adapter for Turns turns over chat completions, sending the
 // whole history each time as clients do, and ends. It calls no tool itself:

@@ -92,17 +92,17 @@ func (t *Tokenizer) findByteIDs() error {
 
 // readMerges reads merges in either form, "a b" or ["a", "b"].
 func (m *model) readMerges(v *vocab) (*pairTable, error) {
-	count := bytes.Count(m.merges, []byte{'['}) - 1
-	if count <= 0 {
-		count = bytes.Count(m.merges, []byte{','}) + 1
-	}
-	pairs := newPairTable(count)
 	j := &jsonScanner{data: m.merges}
+	read, atMost := j.merge, bytes.Count(m.merges, []byte{','})+1
+	if firstElement(m.merges) == '[' {
+		read, atMost = j.mergeList, atMost/2
+	}
+	pairs := newPairTable(atMost)
 	var left, right, joined []byte
 	rank := uint32(0)
 	err := j.array(func() error {
 		var err error
-		if left, right, err = j.merge(left[:0], right[:0]); err != nil {
+		if left, right, err = read(left[:0], right[:0]); err != nil {
 			return fmt.Errorf("merge %d: %w", rank, err)
 		}
 		joined = append(append(joined[:0], left...), right...)
@@ -121,19 +121,31 @@ func (m *model) readMerges(v *vocab) (*pairTable, error) {
 	return pairs, err
 }
 
-// merge reads one merge and appends its two sides.
-func (j *jsonScanner) merge(left, right []byte) (l, r []byte, err error) {
-	if j.peek() == '"' {
-		both, err := j.str()
-		if err != nil {
-			return nil, nil, err
-		}
-		a, b, ok := bytes.Cut(both, []byte{' '})
-		if !ok || bytes.IndexByte(b, ' ') >= 0 {
-			return nil, nil, fmt.Errorf("want two tokens with a space between in %q", both)
-		}
-		return append(left, a...), append(right, b...), nil
+// firstElement returns the byte that the first element of a JSON array begins
+// with.
+func firstElement(array []byte) byte {
+	j := &jsonScanner{data: array}
+	if j.expect('[') != nil {
+		return 0
 	}
+	return j.peek()
+}
+
+// merge reads a merge in the form "a b" and appends its two sides.
+func (j *jsonScanner) merge(left, right []byte) (l, r []byte, err error) {
+	both, err := j.str()
+	if err != nil {
+		return nil, nil, err
+	}
+	a, b, ok := bytes.Cut(both, []byte{' '})
+	if !ok || bytes.IndexByte(b, ' ') >= 0 {
+		return nil, nil, j.errorf("want two tokens with a space between in %q", both)
+	}
+	return append(left, a...), append(right, b...), nil
+}
+
+// mergeList reads a merge in the form ["a", "b"] and appends its two sides.
+func (j *jsonScanner) mergeList(left, right []byte) (l, r []byte, err error) {
 	n := 0
 	err = j.array(func() error {
 		s, err := j.str()

@@ -48,11 +48,18 @@ func (w *Workspace) Grading(ctx context.Context, sb sandbox.Sandbox) (*Grading, 
 	return &Grading{Tools: tools, w: w, snap: s, sb: sb, base: base}, nil
 }
 
-// Apply applies a patch, restores the protected paths, and then applies tests,
-// the graders' own patch (nil for none). It works in index space: the files
+// ApplyOptions say what is not taken from a patch.
+type ApplyOptions struct {
+	Protected Globs  // restored to the base afterwards
+	Tests     []byte // the graders' own patch, applied last; its files are restored before
+	Official  []byte // a patch whose files are restored too, and that is not applied
+}
+
+// Apply applies a patch, restores the protected paths, and then applies the
+// graders' own patch. It works in index space: the files
 // change only when all of it has succeeded. A patch that does not apply is a
 // report without Tier; an error is the sandbox's, or *OfficialError.
-func (g *Grading) Apply(ctx context.Context, p Patch, protected Globs, tests []byte) (ApplyReport, error) {
+func (g *Grading) Apply(ctx context.Context, p Patch, o ApplyOptions) (ApplyReport, error) {
 	report := ApplyReport{Drift: p.BaseTree != g.base}
 	if err := g.index(ctx, p, &report); err != nil || report.Tier == "" {
 		return report, err
@@ -67,12 +74,12 @@ func (g *Grading) Apply(ctx context.Context, p Patch, protected Globs, tests []b
 		report.Tier, report.Rejection = "", "the patch gives another tree than the one it was captured with: its bytes were changed"
 		return report, nil
 	}
-	hidden := touched(tests)
-	err = g.restore(ctx, func(path string) bool { return protected.Match(path) || hidden[path] }, &report)
+	tests, official := touched(o.Tests), touched(o.Official)
+	err = g.restore(ctx, func(p string) bool { return o.Protected.Match(p) || tests[p] || official[p] }, &report)
 	if err != nil {
 		return report, err
 	}
-	if err := g.official(ctx, tests); err != nil {
+	if err := g.official(ctx, o.Tests); err != nil {
 		return report, err
 	}
 	return report, g.materialise(ctx)
@@ -183,7 +190,7 @@ func (g *Grading) materialise(ctx context.Context) error {
 			return err
 		}
 	}
-	return g.snap.run(ctx, "materialise \"$(id -u "+sandbox.AgentUser+"):$(id -g "+sandbox.AgentUser+")\"")
+	return g.snap.run(ctx, "materialise "+sandbox.AgentUser)
 }
 
 // parents are the directories above paths, deepest first.

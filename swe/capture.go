@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/agentrl-go/agentrl/internal/shell"
 )
 
 // Limits of a capture, in bytes. A new file above maxNewFile is left out and
@@ -31,36 +33,36 @@ type found struct {
 
 // base takes snapshot S0: the work tree as the agent will find it.
 func (s snap) base(ctx context.Context) (string, error) {
-	if err := s.init(ctx); err != nil {
+	if err := s.run(ctx, "init", fmt.Sprintf("lists nojunk %d", maxBaseFile)); err != nil {
 		return "", err
 	}
-	f, err := s.look(ctx, "nojunk", maxBaseFile)
+	if err := s.write(ctx, "lib.sh", []byte(s.library())); err != nil {
+		return "", err
+	}
+	f, err := s.look(ctx, "nojunk")
 	if err != nil {
 		return "", err
 	}
 	add, _ := f.choose(slices.Concat(f.other, f.tracked))
-	tree, _, err := s.tree(ctx, f, add)
-	if err != nil {
-		return "", err
-	}
-	if err := s.run(ctx, `keep_base`); err != nil {
-		return "", err
-	}
-	return tree, nil
+	tree, _, err := s.tree(ctx, f, add, "keep_base")
+	return tree, err
 }
 
 // diff takes snapshot S1 and returns what lies between S0 and it.
 func (s snap) diff(ctx context.Context) (Patch, error) {
-	base, err := s.fact(ctx, "s0")
+	base, err := s.fact(ctx, "s0") // asked first: without a snapshot there is no library either
 	if err != nil {
 		return Patch{}, err
 	}
-	f, err := s.look(ctx, "junk", maxNewFile)
+	if err := s.run(ctx, fmt.Sprintf("lists junk %d", maxNewFile)); err != nil {
+		return Patch{}, err
+	}
+	f, err := s.look(ctx, "junk")
 	if err != nil {
 		return Patch{}, err
 	}
 	add, skipped := f.choose(slices.Concat(f.other, f.forced()))
-	result, refused, err := s.tree(ctx, f, add)
+	result, refused, err := s.tree(ctx, f, add, `difference "$(cat "$SNAP/s0")" "$(cat "$SNAP/tree")"`)
 	if err != nil {
 		return Patch{}, err
 	}
@@ -76,9 +78,6 @@ func (s snap) diff(ctx context.Context) (Patch, error) {
 	if p.Scrub, err = s.fact(ctx, "proof"); err != nil {
 		return Patch{}, err
 	}
-	if err := s.run(ctx, "difference "+base+" "+result); err != nil {
-		return Patch{}, err
-	}
 	if p.Bytes, err = s.read(ctx, "patch", maxPatch); err != nil {
 		return Patch{}, err
 	}
@@ -89,12 +88,10 @@ func (s snap) diff(ctx context.Context) (Patch, error) {
 	return p, err
 }
 
-// look lists the work tree, and the files of the repositories inside it.
-func (s snap) look(ctx context.Context, junk string, max int) (found, error) {
+// look reads what the library's lists call found, and lists the files of the
+// repositories inside.
+func (s snap) look(ctx context.Context, junk string) (found, error) {
 	var f found
-	if err := s.run(ctx, fmt.Sprintf("lists %s %d", junk, max)); err != nil {
-		return f, err
-	}
 	var entries []string
 	for name, into := range map[string]*[]string{"other": &f.other, "base": &f.base, "tracked": &entries, "big": &f.big, "special": &f.special, "ignored": &f.ignored} {
 		list, err := s.list(ctx, name)
@@ -143,7 +140,7 @@ func (s snap) flatten(ctx context.Context, junk string, f *found) error {
 		dir := todo[0]
 		todo = todo[1:]
 		f.nested = append(f.nested, dir)
-		if err := s.run(ctx, "nested "+junk+" "+quote(dir)+` >"$SNAP/inside"`); err != nil {
+		if err := s.run(ctx, "nested "+junk+" "+shell.Quote(dir)+` >"$SNAP/inside"`); err != nil {
 			return err
 		}
 		inside, err := s.list(ctx, "inside")
@@ -205,8 +202,9 @@ func (f found) choose(candidates []string) (add []string, skipped []Skipped) {
 // ours are the files that we put into the work directory.
 func ours(p string) bool { return p == ProblemFile || strings.HasPrefix(p, ".harness/") }
 
-// tree brings the index to the state of the work tree and writes its tree.
-func (s snap) tree(ctx context.Context, f found, add []string) (tree string, refused []Skipped, err error) {
+// tree brings the index to the state of the work tree and writes its tree; then
+// it makes one more call of the library.
+func (s snap) tree(ctx context.Context, f found, add []string, then string) (tree string, refused []Skipped, err error) {
 	remove := slices.Clone(f.special)
 	for _, dir := range f.nested {
 		remove = append(remove, path.Clean(dir)) // where a file was, there is a repository now
@@ -217,7 +215,7 @@ func (s snap) tree(ctx context.Context, f found, add []string) (tree string, ref
 	if err := s.write(ctx, "add", joinNUL(add)); err != nil {
 		return "", nil, err
 	}
-	if err := s.run(ctx, "tree"); err != nil {
+	if err := s.run(ctx, "tree", then); err != nil {
 		return "", nil, err
 	}
 	paths, err := s.list(ctx, "refused")

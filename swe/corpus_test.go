@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentrl-go/agentrl/internal/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/sandbox/local"
 )
@@ -41,7 +42,7 @@ func must(t testing.TB, sb sandbox.Sandbox, user, dir, script string) string {
 // bash runs a script of the corpus, which is written for bash.
 func bash(t testing.TB, sb sandbox.Sandbox, user, dir, script string) {
 	t.Helper()
-	must(t, sb, user, dir, "exec bash -c "+quote(script))
+	must(t, sb, user, dir, "exec bash -c "+shell.Quote(script))
 }
 
 // A repoCase is one case of testdata/repos.
@@ -150,7 +151,7 @@ func testRepository(t *testing.T, c repoCase) {
 	if err != nil {
 		t.Fatal("Grading:", err)
 	}
-	report, err := g.Apply(t.Context(), p, nil, nil)
+	report, err := g.Apply(t.Context(), p, ApplyOptions{})
 	if err != nil || report.Tier != "exact" || report.Drift || report.Tree != c.want.Result {
 		t.Fatalf("Apply: %+v, %v", report, err)
 	}
@@ -158,7 +159,7 @@ func testRepository(t *testing.T, c repoCase) {
 	if err := g.Reset(t.Context()); err != nil {
 		t.Fatal("Reset:", err)
 	}
-	if report, err = g.Apply(t.Context(), p, c.protect, nil); err != nil || report.Tier != "exact" {
+	if report, err = g.Apply(t.Context(), p, ApplyOptions{Protected: c.protect}); err != nil || report.Tier != "exact" {
 		t.Fatalf("Apply with protection: %+v, %v", report, err)
 	}
 	res, err := grader.Exec(t.Context(), sandbox.Cmd{Script: readText(t, c.dir+"/grade.sh"), User: sandbox.AgentUser, Dir: c.workdir})
@@ -176,9 +177,9 @@ func (c repoCase) compareManifest(t *testing.T, sb sandbox.Sandbox) {
 	}
 	args := ""
 	for _, glob := range c.drop {
-		args += " --drop " + quote(glob)
+		args += " --drop " + shell.Quote(glob)
 	}
-	got := must(t, sb, "", "/", "python3 /srv/manifest.py "+quote(c.workdir)+args)
+	got := must(t, sb, "", "/", "python3 /srv/manifest.py "+shell.Quote(c.workdir)+args)
 	want := readText(t, c.dir+"/expected_tree.json")
 	if diff := cmp.Diff(indent(want), indent(got)); diff != "" {
 		t.Errorf("work tree (-want +got):\n%s", diff)

@@ -13,6 +13,7 @@ import (
 type GradeOptions struct {
 	AsPatched bool   // leave protected paths as the patch made them
 	Tests     []byte // the graders' own patch, applied last; nil for none
+	Official  []byte // a patch that the grader's script will apply: its files are taken from the base
 	Empty     bool   // grade an empty patch as any other, for a preflight
 }
 
@@ -31,7 +32,7 @@ func (w *Workspace) Evaluate(ctx context.Context, sb sandbox.Sandbox, p Patch, o
 	if o.AsPatched {
 		protected = nil
 	}
-	report, err := g.Apply(ctx, p, protected, o.Tests)
+	report, err := g.Apply(ctx, p, ApplyOptions{protected, o.Tests, o.Official})
 	var official *OfficialError
 	switch {
 	case errors.As(err, &official):
@@ -81,9 +82,9 @@ func (g *Grading) WriteAt(ctx context.Context, path string, content []byte) erro
 // Results makes a directory that the tests' user can write to, and returns it.
 func (g *Grading) Results(ctx context.Context, user string) (string, error) {
 	dir := g.snap.dir + ".out"
-	script := "rm -rf " + quote(dir) + " && mkdir -m 700 " + quote(dir)
+	script := "rm -rf " + sandbox.Path(dir) + " && mkdir -m 700 " + sandbox.Path(dir)
 	if user != "" {
-		script += " && chown " + user + " " + quote(dir)
+		script += " && { " + oneUser + " || chown " + user + " " + sandbox.Path(dir) + "; }"
 	}
 	_, err := sandbox.Output(ctx, g.sb, sandbox.Cmd{Script: script, Replayable: true})
 	return dir, err

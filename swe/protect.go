@@ -8,7 +8,8 @@ import (
 
 // Globs name files of a repository. A pattern without a slash is matched
 // against the base name at any depth; one with a slash against the whole path,
-// and there * also crosses slashes ("tests/*" is all below tests).
+// and there * also crosses slashes ("tests/*" is all below tests); a leading
+// slash stands for the top.
 type Globs []string
 
 // TestGlobs are the files that decide about a grade: tests and what configures
@@ -16,10 +17,10 @@ type Globs []string
 // among them, because fixes have to change those.
 func TestGlobs() Globs {
 	return Globs{
-		"tests/*", "*/tests/*", "test/*", "*/test/*", "testing/*", "__tests__/*", "*/__tests__/*", "spec/*",
+		"tests/*", "*/tests/*", "test/*", "__tests__/*", "*/__tests__/*", "spec/*",
 		"test_*.py", "*_test.py", "*_test.go", "conftest.py", "*.test.js", "*.test.ts", "*.test.tsx", "*.spec.js", "*.spec.ts",
-		"pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", "sitecustomize.py", "usercustomize.py", "*.pth",
-		"pytest.py", "_pytest.py", "unittest.py", "jest.config.*", "vitest.config.*", ".mocharc*", "karma.conf.js",
+		"pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", "sitecustomize.py", "usercustomize.py", "*.pth", "*.dist-info/*",
+		"/pytest.py", "/_pytest/*", "/unittest.py", "/unittest/*", "jest.config.*", "vitest.config.*", ".mocharc*", "karma.conf.js",
 	}
 }
 
@@ -27,7 +28,7 @@ func TestGlobs() Globs {
 func (g Globs) Match(p string) bool {
 	for _, pattern := range g {
 		if strings.Contains(pattern, "/") {
-			if wild(pattern, p) {
+			if wild(strings.TrimPrefix(pattern, "/"), p) {
 				return true
 			}
 		} else if wild(pattern, path.Base(p)) {

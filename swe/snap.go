@@ -54,15 +54,16 @@ func newSnap(sb sandbox.Sandbox, workdir string) snap {
 	return snap{sb, workdir, stateRoot + hex.EncodeToString(sum[:8])}
 }
 
-// run runs one call of the library to its end, through cut connections, and
-// never twice.
-func (s snap) run(ctx context.Context, call string) error {
-	lib := ". " + quote(s.dir+"/lib.sh") + "\n"
-	step, _, _ := strings.Cut(call, " ")
+// run runs calls of the library, one a line, to their end, through cut
+// connections, and never twice. Calls share a job where they can: each job
+// costs a few round trips.
+func (s snap) run(ctx context.Context, calls ...string) error {
+	lib := ". " + sandbox.Path(s.dir+"/lib.sh") + "\n"
+	step, _, _ := strings.Cut(calls[0], " ")
 	if step == "init" {
 		lib = s.library()
 	}
-	exit, out, err := detached(ctx, s.sb, sandbox.Cmd{Script: lib + call + "\n"}, s.dir+".log", stepLimit)
+	exit, out, err := detached(ctx, s.sb, sandbox.Cmd{Script: lib + strings.Join(calls, "\n") + "\n"}, s.dir+".log", stepLimit)
 	if err != nil {
 		return fmt.Errorf("%s: %w", step, err)
 	}
@@ -73,15 +74,7 @@ func (s snap) run(ctx context.Context, call string) error {
 }
 
 func (s snap) library() string {
-	return "WD=" + quote(s.wd) + " SNAP=" + quote(s.dir) + "\n" + snapLib
-}
-
-// init makes the state directory anew.
-func (s snap) init(ctx context.Context) error {
-	if err := s.run(ctx, "init"); err != nil {
-		return err
-	}
-	return s.write(ctx, "lib.sh", []byte(s.library()))
+	return "WD=" + sandbox.Path(s.wd) + " SNAP=" + sandbox.Path(s.dir) + "\n" + snapLib
 }
 
 func (s snap) write(ctx context.Context, name string, data []byte) error {
@@ -144,6 +137,3 @@ func joinNUL(paths []string) []byte {
 	}
 	return []byte(strings.Join(paths, "\x00") + "\x00")
 }
-
-// quote makes one word of s for a POSIX shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

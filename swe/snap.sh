@@ -238,13 +238,13 @@ official() {
 }
 
 # materialise brings the work tree from S0 to the working index: gone, dirs, put
-# and own are lists from outside. OWNER is the new owner of what is written.
+# and own are lists from outside. What is written belongs to the user $1.
 materialise() {
 	cd "$WD"
 	xargs -0 -r rm -f -- <"$SNAP/gone"
 	xargs -0 -r -n 1 rmdir -- <"$SNAP/dirs" 2>/dev/null || :
 	INDEX=work g checkout-index -f -z --stdin <"$SNAP/put"
-	xargs -0 -r chown -h "$1" -- <"$SNAP/own"
+	[ -n "${AGENTRL_ONE_USER-}" ] || xargs -0 -r chown -h "$(id -u "$1"):$(id -g "$1")" -- <"$SNAP/own"
 }
 
 # back brings the work tree to S0 again.
@@ -301,7 +301,7 @@ scrub_one() {
 	rm -f "$r/objects/info/alternates"
 	h "$r" prune --expire=now
 	h "$r" prune-packed -q
-	chown -R -h "$owner" "$r"
+	[ -n "${AGENTRL_ONE_USER-}" ] || chown -R -h "$owner" "$r"
 	outside=$(h "$r" rev-list --count --all --not HEAD)
 	loose=$(h "$r" fsck --unreachable --no-reflogs --connectivity-only --no-progress 2>/dev/null | grep -c '^unreachable' || :)
 	echo "refs deleted $(wc -l <"$SNAP/drop"), kept $(grep -c . "$SNAP/keep"); commits outside HEAD $outside; unreachable objects $loose" >>"$SNAP/proof"

@@ -1,14 +1,20 @@
 package swe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"strings"
 	"time"
 
+	"github.com/agentrl-go/agentrl/internal/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
 )
+
+// oneUser succeeds in a sandbox whose commands all run as one user: there is
+// nobody to give anything to, and the machine's configuration is not ours.
+const oneUser = `[ -n "${` + sandbox.OneUserVar + `-}" ]`
 
 // A Workspace is what rows of all formats have in common: a work directory, how
 // it is set up, and how an agent's changes to it are captured and applied. Its
@@ -88,7 +94,7 @@ func (w *Workspace) setUp(ctx context.Context, sb sandbox.Sandbox) (map[string]s
 	if err := sandbox.EnsureUser(ctx, sb); err != nil {
 		return nil, fmt.Errorf("make the agent's user: %w", err)
 	}
-	if _, err := sandbox.Output(ctx, sb, sandbox.Cmd{Script: "mkdir -p -m 755 " + stateRoot, Replayable: true}); err != nil {
+	if _, err := sandbox.Output(ctx, sb, sandbox.Cmd{Script: "mkdir -p -m 755 " + sandbox.Path(stateRoot), Replayable: true}); err != nil {
 		return nil, fmt.Errorf("make room for the state: %w", err)
 	}
 	if err := w.own(ctx, sb); err != nil {
@@ -108,7 +114,7 @@ func (w *Workspace) setUp(ctx context.Context, sb sandbox.Sandbox) (map[string]s
 
 // own gives the work directory to the agent and lets git read it for everyone.
 func (w *Workspace) own(ctx context.Context, sb sandbox.Sandbox) error {
-	script := "set -eu\ncd -- " + quote(w.Workdir) + "\n" +
+	script := "set -eu\n" + oneUser + " && exit 0\ncd -- " + sandbox.Path(w.Workdir) + "\n" +
 		"u=$(id -u " + sandbox.AgentUser + ") g=$(id -g " + sandbox.AgentUser + ")\n" +
 		"chown -R -h \"$u:$g\" .\n" +
 		"git config --system --get-all safe.directory 2>/dev/null | grep -qxF '*' || git config --system --add safe.directory '*' || :\n"
@@ -128,7 +134,7 @@ func (w *Workspace) probe(ctx context.Context, sb sandbox.Sandbox) (map[string]s
 	script.WriteString(w.path())
 	names := append([]string{"git", "bash", "python3", "python", "pytest"}, w.Tools...)
 	for _, name := range names {
-		fmt.Fprintf(&script, "printf '%%s=%%s\\n' %s \"$(command -v %s)\"\n", quote(name), quote(name))
+		fmt.Fprintf(&script, "printf '%%s=%%s\\n' %s \"$(command -v %s)\"\n", shell.Quote(name), shell.Quote(name))
 	}
 	out, err := sandbox.Output(ctx, sb, sandbox.Cmd{Script: script.String(), User: sandbox.AgentUser, Env: w.Env, Replayable: true})
 	if err != nil {
@@ -170,8 +176,8 @@ func (w *Workspace) writeProfile(ctx context.Context, sb sandbox.Sandbox) error 
 		return nil
 	}
 	line := w.path()
-	script := "set -eu\ncd ~" + sandbox.AgentUser + "\nfor f in .bashrc .profile; do\n" +
-		"{ printf '%s' " + quote(line) + "; [ ! -f $f ] || grep -vxF " + quote(strings.TrimSpace(line)) + " $f || :; } >$f.new\n" +
+	script := "set -eu\n" + oneUser + " && exit 0\ncd ~" + sandbox.AgentUser + "\nfor f in .bashrc .profile; do\n" +
+		"{ printf '%s' " + shell.Quote(line) + "; [ ! -f $f ] || grep -vxF " + shell.Quote(strings.TrimSpace(line)) + " $f || :; } >$f.new\n" +
 		"chown " + sandbox.AgentUser + " $f.new\nmv $f.new $f\ndone\n"
 	if _, err := sandbox.Output(ctx, sb, sandbox.Cmd{Script: script, Replayable: true}); err != nil {
 		return fmt.Errorf("write the agent's profile: %w", err)
@@ -184,7 +190,7 @@ func (w *Workspace) path() string {
 	if len(w.PathPrefix) == 0 {
 		return ""
 	}
-	return "export PATH=" + quote(strings.Join(w.PathPrefix, ":")) + `:"$PATH"` + "\n"
+	return "export PATH=" + shell.Quote(strings.Join(w.PathPrefix, ":")) + `:"$PATH"` + "\n"
 }
 
 // A Script is a file of shell text to run in the work directory.
@@ -193,7 +199,6 @@ type Script struct {
 	Body  string
 	Shell string // overrides the workspace's
 	User  string // "" is root
-	Dir   string // "" is the work directory
 	Env   map[string]string
 	Limit time.Duration
 }
@@ -210,24 +215,17 @@ func (w *Workspace) runScript(ctx context.Context, sb sandbox.Sandbox, s Script)
 	if err := sb.WriteFile(ctx, file, "", strings.NewReader(s.Body)); err != nil {
 		return sandbox.Exit{}, "", fmt.Errorf("write the script: %w", err)
 	}
-	shell := s.Shell
-	if shell == "" {
-		shell = w.Shell
-	}
-	run := "exec " + shell + " " + quote(file)
-	if shell == "" {
-		run = "if command -v bash >/dev/null; then exec bash " + quote(file) + "; fi\nexec sh " + quote(file)
-	}
-	dir := s.Dir
-	if dir == "" {
-		dir = w.Workdir
+	words, path := cmp.Or(s.Shell, w.Shell), sandbox.Path(file)
+	run := "exec " + words + " " + path
+	if words == "" {
+		run = "if command -v bash >/dev/null; then exec bash " + path + "; fi\nexec sh " + path
 	}
 	env := maps.Clone(w.Env)
 	if env == nil {
 		env = map[string]string{}
 	}
 	maps.Copy(env, s.Env)
-	cmd := sandbox.Cmd{Script: w.path() + "cd -- " + quote(dir) + " || exit 96\n" + run + "\n", User: s.User, Env: env}
+	cmd := sandbox.Cmd{Script: w.path() + run + "\n", User: s.User, Dir: w.Workdir, Env: env}
 	return detached(ctx, sb, cmd, w.logOf(sb, s.Name), s.Limit)
 }
 

@@ -133,13 +133,17 @@ func (t *task) pytestRun(ctx context.Context, g *swe.Grading, python string, ids
 	if err != nil {
 		return swe.TestRun{}, nil, err
 	}
-	options := []string{"-p", "no:cacheprovider", "-o", "addopts=", "--junitxml=" + out + "/junit.xml"}
-	job := map[string]any{"pytest": true, "addopts": options, "script": t.Workdir + "/" + scriptFile, "args": nil}
+	job := map[string]any{
+		"pytest": true, "script": scriptFile, "report": out + "/junit.xml",
+		"options": []string{"-p", "no:cacheprovider", "-o", "addopts="},
+		"args":    nil, // of pytest; none: the script is run as it is
+	}
+	args := []string{"-vv", "--rootdir=."}
 	switch {
 	case len(ids) > 0:
-		job["args"] = slices.Concat(options, []string{"-vv", "--rootdir=."}, ids)
+		job["args"] = append(args, ids...)
 	case !runsItself(t.pytest.script):
-		job["args"] = append(options, "-vv", "--rootdir=.", scriptFile)
+		job["args"] = append(args, scriptFile)
 	default:
 		job["pytest"] = strings.Contains(t.pytest.script, "pytest")
 	}
@@ -157,7 +161,7 @@ func (t *task) pytestRun(ctx context.Context, g *swe.Grading, python string, ids
 	}
 	run, err := g.Run(ctx, swe.Script{
 		Name: "pytest", User: sandbox.AgentUser, Limit: t.o.EvalTimeout,
-		Body: fmt.Sprintf("exec %s %s %s\n", python, runFile, jobFile),
+		Body: fmt.Sprintf("exec %s %s %s\n", python, sandbox.Path(runFile), sandbox.Path(jobFile)),
 	})
 	if err != nil {
 		return run, nil, err

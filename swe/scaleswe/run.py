@@ -14,8 +14,9 @@ if job["pytest"]:
     except ImportError:
         sys.exit(90)
 sys.path.insert(0, os.getcwd())
+options = job["options"] + ["--junitxml=" + os.environ.get("AGENTRL_ROOT", "") + job["report"]]
 if job["args"]:
-    sys.exit(int(pytest.main(job["args"])))
-os.environ["PYTEST_ADDOPTS"] = " ".join(job["addopts"])
+    sys.exit(int(pytest.main(options + job["args"])))
+os.environ["PYTEST_ADDOPTS"] = " ".join(options)
 sys.argv = [job["script"]]
 runpy.run_path(job["script"], run_name="__main__")

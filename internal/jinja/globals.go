@@ -99,6 +99,9 @@ func strftimeNow(st *state, a []Value) Value {
 	if !ok {
 		fail("strftime_now expects a format, not %s", typeName(a[0]))
 	}
+	if st.options.Strftime != nil {
+		return String(st.options.Strftime(layout))
+	}
 	var b strings.Builder
 	formatTime(&b, st.now(), layout)
 	return String(b.String())

@@ -28,6 +28,10 @@ type Options struct {
 	// time.Now at each call. Pin it per session: a prompt that prints the date
 	// must not change at midnight.
 	Now time.Time
+	// Strftime, if not nil, answers strftime_now instead: a reference that was
+	// made with a clock of its own can be met exactly. It must be safe for
+	// concurrent use.
+	Strftime func(layout string) string
 }
 
 // An Error is what stopped a compilation or a rendering.

@@ -73,12 +73,19 @@ type chatFunction struct {
 }
 
 type chatTool struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-	} `json:"function"`
+	Type     string    `json:"type"`
+	Function *function `json:"function"`
+	function           // where Responses has it, and some clients of this protocol too
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+func (f function) tool() chat.Tool {
+	return chat.Tool{Name: f.Name, Description: f.Description, Parameters: object(f.Parameters)}
 }
 
 // chatWire is what Respond needs of a request.
@@ -178,10 +185,14 @@ func chatTools(tools []chatTool) ([]chat.Tool, error) {
 		if t.Type != "" && t.Type != "function" {
 			return nil, fmt.Errorf("tools[%d]: type %q, only \"function\" is served", i, t.Type)
 		}
-		if t.Function.Name == "" {
+		f := t.function
+		if t.Function != nil {
+			f = *t.Function
+		}
+		if f.Name == "" {
 			return nil, fmt.Errorf("tools[%d]: a function needs a name", i)
 		}
-		out = append(out, chat.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: object(t.Function.Parameters)})
+		out = append(out, f.tool())
 	}
 	return out, nil
 }
@@ -201,7 +212,7 @@ func echo(a chat.Answer) chat.Message {
 	m := chat.Message{Role: chat.Assistant, Content: a.Text, Reasoning: a.Reasoning, Turn: a.Turn}
 	m.ToolCalls = append(m.ToolCalls, a.Calls...)
 	for _, bad := range a.Malformed {
-		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: malformedName(bad), Arguments: arguments(malformedArguments(bad))})
+		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: bad.Tool(), Arguments: chat.Arguments(bad.Text())})
 	}
 	return m
 }

@@ -2,43 +2,47 @@ package openai
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
 )
 
-// Names of the canonicalisations that the decoders apply.
+// Names of the canonicalisations that the decoders apply, beside those of
+// chat.History.
 const (
 	rewriteDeveloper = "developer_to_system"
-	rewriteOrder     = "tool_results_ordered"
-	rewriteImage     = "image_omitted"
+	rewriteMedia     = "media_omitted"
+	rewriteHosted    = "hosted_tool_dropped"
+	rewriteHostedUse = "hosted_call_dropped"
 )
 
 // decodeMessages appends the messages to req.
 func decodeMessages(req *chat.Request, messages []chatMessage) error {
-	order := resultOrder{req: req}
+	h := chat.NewHistory(req)
 	for i, m := range messages {
 		text, err := contentText(req, m.Content)
 		if err != nil {
 			return fmt.Errorf("messages[%d].content: %w", i, err)
 		}
 		switch m.Role {
-		case "system", "user":
-			order.add(chat.Message{Role: m.Role, Content: text})
+		case "system":
+			h.System(text)
 		case "developer":
 			req.Rewrites = append(req.Rewrites, rewriteDeveloper)
-			order.add(chat.Message{Role: chat.System, Content: text})
+			h.System(text)
+		case "user":
+			h.User(text)
 		case "assistant":
-			order.call(assistant(m, text), callIDs(m.ToolCalls))
+			h.Assistant(assistant(m, text), callIDs(m.ToolCalls))
 		case "tool", "function":
-			order.result(m.ToolCallID, chat.Message{Role: chat.ToolRole, Content: text})
+			h.Result(m.ToolCallID, text)
 		default:
 			return fmt.Errorf("messages[%d].role: %q is none of system, developer, user, assistant, tool", i, m.Role)
 		}
 	}
-	order.flush()
+	h.Flush()
 	return nil
 }
 
@@ -51,7 +55,7 @@ func assistant(m chatMessage, text string) chat.Message {
 	}
 	for _, c := range m.ToolCalls {
 		msg.ToolCalls = append(msg.ToolCalls, chat.ToolCall{Name: c.Function.Name, Arguments: callArguments(c.Function.Arguments)})
-		if turn := turnOf(c.ID); turn != "" {
+		if turn := chat.TurnOf(c.ID); turn != "" {
 			msg.Turn = turn
 		}
 	}
@@ -70,26 +74,10 @@ func callIDs(calls []chatToolCall) []string {
 // the object itself.
 func callArguments(raw json.RawMessage) json.RawMessage {
 	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		if len(raw) == 0 {
-			return json.RawMessage("{}")
-		}
-		return raw
+	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
+		return chat.Arguments(text)
 	}
-	return arguments(text)
-}
-
-// arguments returns the text of arguments as JSON; text that is no JSON becomes
-// a JSON string, so that nothing of it is lost.
-func arguments(text string) json.RawMessage {
-	if strings.TrimSpace(text) == "" || text == "null" {
-		return json.RawMessage("{}")
-	}
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
-	}
-	quoted, _ := json.Marshal(text)
-	return quoted
+	return raw
 }
 
 // contentText joins the text of a content: null, a string, or parts.
@@ -103,20 +91,23 @@ func contentText(req *chat.Request, raw json.RawMessage) (string, error) {
 	}
 	var parts []contentPart
 	if err := json.Unmarshal(raw, &parts); err != nil {
-		return "", fmt.Errorf("want null, a string or a list of parts")
+		return "", errors.New("want null, a string or a list of parts")
 	}
 	var b strings.Builder
 	for _, p := range parts {
 		switch p.Type {
-		case "text", "input_text", "output_text", "":
+		case "text", "input_text", "output_text", "reasoning_text", "summary_text", "":
 			b.WriteString(p.Text)
 		case "refusal":
 			b.WriteString(p.Refusal)
-		case "image_url", "input_image", "input_file", "file", "input_audio":
-			req.Rewrites = append(req.Rewrites, rewriteImage)
+		case "image_url", "input_image":
+			req.Rewrites = append(req.Rewrites, rewriteMedia)
 			b.WriteString("[image omitted]")
+		case "input_file", "file", "input_audio":
+			req.Rewrites = append(req.Rewrites, rewriteMedia)
+			b.WriteString("[file omitted]")
 		default:
-			return "", fmt.Errorf("part of type %q is not supported", p.Type)
+			return "", fmt.Errorf("a part of type %q is not supported", p.Type)
 		}
 	}
 	return b.String(), nil
@@ -126,83 +117,4 @@ type contentPart struct {
 	Type    string `json:"type"`
 	Text    string `json:"text"`
 	Refusal string `json:"refusal"`
-}
-
-// A resultOrder appends messages to a request and puts the results of parallel
-// calls into the order of the calls: clients send them as they finish.
-type resultOrder struct {
-	req     *chat.Request
-	ids     []string // of the calls of the newest assistant message
-	results []result // that wait for their place
-}
-
-type result struct {
-	place int
-	msg   chat.Message
-}
-
-// add appends a message that ends a group of results.
-func (o *resultOrder) add(m chat.Message) {
-	o.flush()
-	o.req.Messages = append(o.req.Messages, m)
-}
-
-// call appends an assistant message whose calls have these ids.
-func (o *resultOrder) call(m chat.Message, ids []string) {
-	o.add(m)
-	o.ids = ids
-}
-
-// result keeps a result for its place; one of an unknown call goes last.
-func (o *resultOrder) result(id string, m chat.Message) {
-	place := slices.Index(o.ids, id)
-	if place < 0 {
-		place = len(o.ids)
-	}
-	o.results = append(o.results, result{place, m})
-}
-
-// flush appends the results that wait.
-func (o *resultOrder) flush() {
-	byPlace := func(a, b result) int { return a.place - b.place }
-	if !slices.IsSortedFunc(o.results, byPlace) {
-		slices.SortStableFunc(o.results, byPlace)
-		o.req.Rewrites = append(o.req.Rewrites, rewriteOrder)
-	}
-	for _, r := range o.results {
-		o.req.Messages = append(o.req.Messages, r.msg)
-	}
-	o.results = o.results[:0]
-}
-
-// callID makes the wire id of a turn's i-th call or item; turnOf reads it back.
-func callID(kind, turn string, i int) string { return fmt.Sprintf("%s_%s_%d", kind, turn, i) }
-
-// turnOf returns the turn that a wire id of ours names, or "".
-func turnOf(id string) string {
-	_, rest, ok := strings.Cut(id, "_")
-	if !ok {
-		return ""
-	}
-	turn, _, ok := strings.Cut(rest, "_")
-	if !ok {
-		return ""
-	}
-	return turn
-}
-
-// malformedName is the tool that a malformed call is delivered to.
-func malformedName(m chat.Malformed) string {
-	if m.Name == "" {
-		return "malformed_tool_call"
-	}
-	return m.Name
-}
-
-// malformedArguments is text that no client can execute: never valid JSON.
-func malformedArguments(m chat.Malformed) string {
-	if json.Valid([]byte(m.Raw)) || strings.TrimSpace(m.Raw) == "" {
-		return "malformed call: " + m.Raw
-	}
-	return m.Raw
 }

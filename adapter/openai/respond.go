@@ -108,7 +108,7 @@ func chatCalls(a chat.Answer) []dict {
 	var calls []dict
 	add := func(name, args string) {
 		calls = append(calls, dict{
-			"id": callID("call", a.Turn, len(calls)), "type": "function",
+			"id": chat.WireID("call", a.Turn, len(calls)), "type": "function",
 			"function": dict{"name": name, "arguments": args},
 		})
 	}
@@ -116,7 +116,7 @@ func chatCalls(a chat.Answer) []dict {
 		add(c.Name, string(c.Arguments))
 	}
 	for _, m := range a.Malformed {
-		add(malformedName(m), malformedArguments(m))
+		add(m.Tool(), m.Text())
 	}
 	return calls
 }

@@ -1,0 +1,193 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/internal/wire"
+)
+
+// Respond begins the response to req.
+func (Messages) Respond(w http.ResponseWriter, req *chat.Request) chat.Responder {
+	r := &responder{w: wire.NewWriter(w), header: w.Header()}
+	if req != nil {
+		r.stream, r.model = req.Stream, req.Model
+	}
+	return r
+}
+
+type responder struct {
+	w      *wire.Writer
+	header http.Header
+	stream bool
+	model  string
+}
+
+type dict = map[string]any
+
+// KeepAlive sends a ping, which resets Claude Code's timers; in an answer that
+// is no stream, a blank before the JSON.
+func (r *responder) KeepAlive() error {
+	if !r.stream {
+		return r.w.Space()
+	}
+	return r.w.Event("ping", dict{"type": "ping"})
+}
+
+// Answer sends the turn. Claude Code executes the calls of a stream as soon as
+// it has read them, whatever comes after.
+func (r *responder) Answer(a chat.Answer) error {
+	if !r.stream {
+		m := r.message(a)
+		m["content"], m["stop_reason"], m["usage"] = content(a), stopReason(a), usage(a)
+		return r.w.JSON(http.StatusOK, m)
+	}
+	start := r.message(a)
+	start["content"], start["stop_reason"] = []any{}, nil
+	u := usage(a)
+	u["output_tokens"] = 0
+	start["usage"] = u
+	if err := r.w.Event("message_start", dict{"type": "message_start", "message": start}); err != nil {
+		return err
+	}
+	for i, b := range streamed(a) {
+		if err := r.block(i, b); err != nil {
+			return err
+		}
+	}
+	delta := dict{"type": "message_delta", "delta": dict{"stop_reason": stopReason(a), "stop_sequence": nil}, "usage": usage(a)}
+	if err := r.w.Event("message_delta", delta); err != nil {
+		return err
+	}
+	return r.w.Event("message_stop", dict{"type": "message_stop"})
+}
+
+func (r *responder) message(a chat.Answer) dict {
+	return dict{"id": "msg_" + a.Turn, "type": "message", "role": "assistant", "model": r.model, "stop_sequence": nil}
+}
+
+// A piece is one block of a stream: how it starts, and its deltas.
+type piece struct {
+	start  dict
+	deltas []dict
+}
+
+// streamed cuts the answer into blocks: thinking, whose signature names the
+// turn, text, calls, and calls that are malformed, whose input is no JSON.
+func streamed(a chat.Answer) []piece {
+	var pieces []piece
+	if a.Reasoning != "" {
+		pieces = append(pieces, piece{dict{"type": "thinking", "thinking": "", "signature": ""}, []dict{
+			{"type": "thinking_delta", "thinking": a.Reasoning},
+			{"type": "signature_delta", "signature": chat.WireID("sig", a.Turn, 0)},
+		}})
+	}
+	if strings.TrimSpace(a.Text) != "" {
+		pieces = append(pieces, piece{dict{"type": "text", "text": ""}, []dict{{"type": "text_delta", "text": a.Text}}})
+	}
+	call := func(i int, name, input string) {
+		pieces = append(pieces, piece{
+			dict{"type": "tool_use", "id": chat.WireID("toolu", a.Turn, i), "name": name, "input": dict{}},
+			[]dict{{"type": "input_json_delta", "partial_json": input}},
+		})
+	}
+	for i, c := range a.Calls {
+		call(i, c.Name, string(c.Arguments))
+	}
+	for i, m := range a.Malformed {
+		call(len(a.Calls)+i, m.Tool(), m.Text())
+	}
+	return pieces
+}
+
+func (r *responder) block(i int, p piece) error {
+	if err := r.w.Event("content_block_start", dict{"type": "content_block_start", "index": i, "content_block": p.start}); err != nil {
+		return err
+	}
+	for _, d := range p.deltas {
+		if err := r.w.Event("content_block_delta", dict{"type": "content_block_delta", "index": i, "delta": d}); err != nil {
+			return err
+		}
+	}
+	return r.w.Event("content_block_stop", dict{"type": "content_block_stop", "index": i})
+}
+
+// content is the answer where it is no stream.
+func content(a chat.Answer) []dict {
+	blocks := []dict{}
+	if a.Reasoning != "" {
+		blocks = append(blocks, dict{"type": "thinking", "thinking": a.Reasoning, "signature": chat.WireID("sig", a.Turn, 0)})
+	}
+	if strings.TrimSpace(a.Text) != "" {
+		blocks = append(blocks, dict{"type": "text", "text": a.Text})
+	}
+	for i, c := range a.Calls {
+		blocks = append(blocks, dict{"type": "tool_use", "id": chat.WireID("toolu", a.Turn, i), "name": c.Name, "input": json.RawMessage(c.Arguments)})
+	}
+	for i, m := range a.Malformed {
+		blocks = append(blocks, dict{"type": "tool_use", "id": chat.WireID("toolu", a.Turn, len(a.Calls)+i), "name": unknownTool, "input": malformedInput(m)})
+	}
+	return blocks
+}
+
+// stopReason is tool_use whenever there is a call, cut turn or not: at
+// max_tokens Claude Code would ask the model to resume, and give up after the
+// third time.
+func stopReason(a chat.Answer) string {
+	switch {
+	case len(a.Calls)+len(a.Malformed) > 0:
+		return "tool_use"
+	case a.Finish == chat.FinishLength:
+		return "max_tokens"
+	}
+	return "end_turn"
+}
+
+// usage drives Claude Code's compaction: input, cache and output count.
+func usage(a chat.Answer) dict {
+	return dict{
+		"input_tokens": a.Prompt - a.Cached, "cache_read_input_tokens": a.Cached, "cache_creation_input_tokens": 0,
+		"output_tokens": a.Output,
+	}
+}
+
+// Count answers count_tokens.
+func (r *responder) Count(tokens int) error {
+	return r.w.JSON(http.StatusOK, dict{"input_tokens": tokens})
+}
+
+// Refuse answers with an error, in the shape and with the status that make
+// Claude Code do the right thing.
+func (r *responder) Refuse(ref *chat.Refusal) {
+	status, kind := http.StatusBadRequest, "invalid_request_error"
+	message := ref.Message
+	switch ref.Kind {
+	case chat.TryAgain:
+		status, kind = http.StatusServiceUnavailable, "overloaded_error"
+	case chat.Unknown:
+		status, kind = http.StatusForbidden, "permission_error"
+	case chat.TooLarge:
+		status, kind = http.StatusRequestEntityTooLarge, "request_too_large"
+	case chat.TooLong:
+		message = fmt.Sprintf("prompt is too long: %d tokens > %d maximum", ref.Tokens, ref.Limit)
+	}
+	body := dict{"type": "error", "error": dict{"type": kind, "message": message}}
+	if !r.w.Begun() {
+		if ref.Kind != chat.TryAgain {
+			r.header.Set("X-Should-Retry", "false")
+		} else if ref.RetryAfter > 0 {
+			r.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(ref.RetryAfter.Seconds()))))
+		}
+		r.w.JSON(status, body)
+		return
+	}
+	if r.stream {
+		r.w.Event("error", body)
+	}
+	r.w.Cut()
+}

@@ -132,6 +132,7 @@ func (e *envd) processCall(w http.ResponseWriter, r *http.Request, name string) 
 			"Update": func(*http.Request, []byte) (any, error) { return nil, rpcErrorf("unimplemented", "no terminals here") },
 		}[name])
 	default:
+		_, _ = io.Copy(io.Discard, r.Body)
 		http.Error(w, "404 page not found", 404)
 	}
 }
@@ -158,6 +159,7 @@ func (e *envd) unary(w http.ResponseWriter, r *http.Request, fn func(*http.Reque
 // stream answers Start and Connect; an error is the last frame of a 200.
 func (e *envd) stream(w http.ResponseWriter, r *http.Request, name string) {
 	if r.Header.Get("Content-Type") != "application/connect+json" {
+		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Accept-Post", "application/connect+json, application/connect+proto")
 		w.WriteHeader(415)
 		return

@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
@@ -21,10 +22,14 @@ const tailBytes = 512
 // begins with that turn's very ids; only what follows is rendered and encoded.
 func (ses *session) prompt(req *chat.Request) (prompt, error) {
 	s := ses.server
+	o := s.o.Render
+	if o.Now.IsZero() {
+		o.Now = ses.opened // one that moved on would change the history
+	}
 	cont := ses.tree.Continue(req.Messages, req.Tools)
 	if cont.IDs != nil {
-		o := s.o.Render
-		o.Ended = ses.ended(cont.Turn)
+		o := o
+		o.Ended, o.Stop = ses.ended(cont.Turn)
 		text, exact, err := s.o.Template.RenderFrom(req.Messages, cont.From, req.Tools, o)
 		if err != nil {
 			return prompt{}, err
@@ -35,7 +40,7 @@ func (ses *session) prompt(req *chat.Request) (prompt, error) {
 			return prompt{s.o.Tokenizer.AppendEncode(ids, text), tail(text)}, nil
 		}
 	}
-	text, err := s.o.Template.Render(req.Messages, req.Tools, s.o.Render)
+	text, err := s.o.Template.Render(req.Messages, req.Tools, o)
 	if err != nil {
 		return prompt{}, err
 	}
@@ -49,35 +54,43 @@ func tail(text string) string {
 	return text[len(text)-tailBytes:]
 }
 
-// ended says how a recorded turn ended, so that the template closes what it
-// left open.
-func (ses *session) ended(turn string) template.Ended {
-	ses.mu.Lock()
-	defer ses.mu.Unlock()
-	c, isCut := ses.cuts[turn]
-	switch {
-	case !isCut:
-		return template.Stopped
-	case c.inReasoning:
-		return template.CutInReasoning
-	}
-	return template.CutInText
+// An ending is how a turn ended: what the template has to know to go on.
+type ending struct {
+	how  template.Ended
+	stop string // text of the token that ended it
 }
 
-// noteCut remembers a turn that no stop token ended.
-func (ses *session) noteCut(turn string, out output, a chat.Answer) {
-	if _, stopped := out.finish.StopID(); stopped {
-		return
-	}
-	inReasoning := a.Reasoning != "" && a.Text == "" && len(a.Calls)+len(a.Malformed) == 0
+// ended returns how a recorded turn ended, and by which token.
+func (ses *session) ended(turn string) (template.Ended, string) {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
-	ses.cuts[turn] = cut{inReasoning}
+	e := ses.endings[turn]
+	return e.how, e.stop
+}
+
+// noteEnding remembers how a turn ended.
+func (ses *session) noteEnding(turn string, out output, thinking bool) {
+	e := ending{how: template.CutInText}
+	if id, stopped := out.finish.StopID(); stopped {
+		e = ending{template.Stopped, ses.server.o.Tokenizer.Decode([]int32{id})}
+	} else if thinking {
+		e.how = template.CutInReasoning
+	}
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	ses.endings[turn] = e
+}
+
+// A reading is what a turn's tokens say.
+type reading struct {
+	answer    chat.Answer
+	illFormed bool
+	thinking  bool // the thought never ended
 }
 
 // read parses what was sampled. The stop token is taken off by its id: as text
 // it would reach the client, and come back as a token that means something.
-func (ses *session) read(req *chat.Request, p prompt, out output) (a chat.Answer, illFormed bool) {
+func (ses *session) read(req *chat.Request, p prompt, out output) reading {
 	s := ses.server
 	ids := out.ids
 	if id, ok := out.finish.StopID(); ok && len(ids) > 0 && ids[len(ids)-1] == id {
@@ -88,19 +101,20 @@ func (ses *session) read(req *chat.Request, p prompt, out output) (a chat.Answer
 		text = beforeStop(text, stop)
 	}
 	res := s.o.Parser.Parse(parse.Input{
-		Text: text, Tools: req.Tools, PromptTail: p.tail, Cut: out.finish.Type != chat.FinishStop, IDs: ids, Specials: s.specials,
+		Text: text, Tools: req.Tools, PromptTail: p.tail, Cut: out.finish.Type != chat.FinishStop,
+		IDs: ids, Specials: s.specials, Decode: s.o.Tokenizer.Decode,
 	})
-	a = chat.Answer{
+	a := chat.Answer{
 		Reasoning: res.Reasoning, Text: res.Text, Finish: out.finish.Type,
 		Prompt: len(p.ids), Output: len(out.ids), Cached: out.cached,
 	}
 	for _, c := range res.Calls {
-		a.Calls = append(a.Calls, chat.ToolCall{Name: c.Name, Arguments: c.Args})
+		a.Calls = append(a.Calls, chat.ToolCall{Name: c.Name, Arguments: chat.Arguments(string(c.Args))})
 	}
 	for _, c := range res.Withheld {
 		a.Malformed = append(a.Malformed, chat.Malformed{Name: c.Name, Raw: c.Raw})
 	}
-	return a, res.IllFormed()
+	return reading{a, res.IllFormed(), slices.Contains(res.Flags, parse.ThinkUnclosed)}
 }
 
 // beforeStop cuts text where the stop string that ended it begins; the token

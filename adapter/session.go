@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
@@ -20,6 +21,7 @@ type session struct {
 	token  string
 	opts   SessionOptions
 	params params
+	opened time.Time
 	tree   *trajectory.Tree
 	ctx    context.Context // ends when the session is sealed or dropped
 	cancel context.CancelCauseFunc
@@ -31,7 +33,7 @@ type session struct {
 	idle       chan struct{}              // closed while there are none
 	deliveries map[chan struct{}]struct{} // answers on their way
 	failures   map[flightKey]error        // turns that failed and were not made up for
-	cuts       map[string]cut             // turns that did not end by themselves, by id
+	endings    map[string]ending          // how turns ended, by id
 	rewrites   map[string]int
 	logged     map[string]bool // what is logged once a session
 	turns      int
@@ -41,17 +43,12 @@ type session struct {
 	budget     string // the budget that a turn was refused for
 }
 
-// A cut says how a turn ended that no stop token ended.
-type cut struct {
-	inReasoning bool
-}
-
 func newSession(s *Server, id, token string, opts SessionOptions, p params) *session {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ses := &session{
-		server: s, id: id, token: token, opts: opts, params: p, tree: trajectory.New(s.o.Trajectory), ctx: ctx, cancel: cancel,
+		server: s, id: id, token: token, opts: opts, params: p, opened: time.Now(), tree: trajectory.New(s.o.Trajectory), ctx: ctx, cancel: cancel,
 		flights: map[flightKey]*flight{}, idle: make(chan struct{}), deliveries: map[chan struct{}]struct{}{},
-		failures: map[flightKey]error{}, cuts: map[string]cut{}, rewrites: map[string]int{}, logged: map[string]bool{},
+		failures: map[flightKey]error{}, endings: map[string]ending{}, rewrites: map[string]int{}, logged: map[string]bool{},
 	}
 	close(ses.idle)
 	return ses

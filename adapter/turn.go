@@ -117,12 +117,12 @@ func (ses *session) generate(ctx context.Context, d chat.Dialect, req *chat.Requ
 	}
 	turn.OutputIDs, turn.LogProbs, turn.Finish = out.ids, out.logProbs, out.finish.Type
 	turn.Versions, turn.Cached = out.versions, out.cached
-	answer, malformed := ses.read(req, p, out)
-	turn.IllFormed = malformed
-	answer.Turn = turn.ID
-	ses.noteCut(turn.ID, out, answer)
-	turn.Echo = d.Echo(req, answer)
-	return turn, answer, nil
+	said := ses.read(req, p, out)
+	said.answer.Turn = turn.ID
+	turn.IllFormed = said.illFormed
+	ses.noteEnding(turn.ID, out, said.thinking)
+	turn.Echo = d.Echo(req, said.answer)
+	return turn, said.answer, nil
 }
 
 // count answers how many tokens the request's prompt has.

@@ -223,6 +223,9 @@ func checkFlags(s *Segment) error {
 		return broken(ReasonFlags, "", -1, "use_tool %v, ill_formed %v, truncated %v; the turns say %v, %v, %v",
 			s.UseTool, s.IllFormed, s.Truncated, useTool, illFormed, truncated)
 	}
+	if s.CutTurns < 0 {
+		return broken(ReasonFlags, "", -1, "%d turns cut", s.CutTurns)
+	}
 	told := map[string]bool{FlagDropped: slices.Contains(s.Flags, FlagDropped), FlagRealigned: slices.Contains(s.Flags, FlagRealigned)}
 	if want := flagsOf(s, told); !slices.Equal(s.Flags, want) {
 		return broken(ReasonFlags, "", -1, "flags %v, the turns say %v", s.Flags, want)

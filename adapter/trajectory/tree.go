@@ -74,15 +74,15 @@ func firstMatch(n *node, prompt []chat.Message) *node {
 // message names wins, else the one that leads deeper, else the newer.
 func deepest(n *node, prompt []chat.Message) *node {
 	for len(prompt) > 0 {
-		found := matching(n, &prompt[0])
-		if len(found) == 0 {
+		c, alike := n.child(&prompt[0])
+		if c == nil {
 			return n
 		}
 		prompt = prompt[1:]
-		if len(found) > 1 {
-			return deepestOf(found, prompt)
+		if len(alike) > 0 {
+			return deepestOf(alike, prompt)
 		}
-		n = found[0]
+		n = c
 	}
 	return n
 }
@@ -97,19 +97,24 @@ func deepestOf(from []*node, prompt []chat.Message) *node {
 	return best
 }
 
-// matching returns the children of n that m is, oldest first.
-func matching(n *node, m *chat.Message) []*node {
-	var found []*node
+// child returns the child that m is. Where several are, and m names none of
+// them, alike lists them, oldest first.
+func (n *node) child(m *chat.Message) (one *node, alike []*node) {
 	for _, c := range n.children {
-		if !c.accepts(m) {
-			continue
+		switch {
+		case !c.accepts(m):
+		case c.turn != nil && m.Turn != "" && c.turn.id == m.Turn:
+			return c, nil
+		case one == nil:
+			one = c
+		default:
+			if alike == nil {
+				alike = append(alike, one)
+			}
+			alike = append(alike, c)
 		}
-		if c.turn != nil && m.Turn != "" && c.turn.id == m.Turn {
-			return []*node{c}
-		}
-		found = append(found, c)
 	}
-	return found
+	return one, alike
 }
 
 // descend walks down the tree along prompt as far as it is known. Under

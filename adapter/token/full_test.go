@@ -1,7 +1,9 @@
 package token
 
 import (
+	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,4 +35,35 @@ func TestFullSizeLoad(t *testing.T) {
 		t.Logf("figure: %s %d tokens, loaded in %.2f s, %.1f MB", name, tok.VocabSize(), took.Seconds(), float64(after.HeapAlloc-before.HeapAlloc)/1e6)
 		runtime.KeepAlive(tok)
 	}
+}
+
+// TestFullSizeCorpus compares ids and decoded text with the reference's on the
+// hard corpus.
+func TestFullSizeCorpus(t *testing.T) {
+	corpus := readCaseJSON[[]namedText](t, "corpus.json.gz")
+	for _, name := range fullSize {
+		tok := loadFull(t, name)
+		questions := make([]question, 0, 2*len(corpus))
+		for _, c := range corpus {
+			questions = append(questions, question{Op: "encode", Text: c.Text})
+			questions = append(questions, question{Op: "decode", IDs: tok.Encode(c.Text)})
+		}
+		bad := 0
+		askReference(t, cachedJSON(t, name), questions, func(i int, a answer) {
+			c := corpus[i/2]
+			if got := tok.Encode(c.Text); i%2 == 0 && !slices.Equal(got, a.IDs) {
+				bad++
+				t.Errorf("%s: Encode(%s) = %v, want %v", name, c.Name, clip(got), clip(a.IDs))
+			}
+			if got := tok.Decode(tok.Encode(c.Text)); i%2 == 1 && got != a.Text {
+				bad++
+				t.Errorf("%s: Decode(ids of %s) = %.80q, want %.80q", name, c.Name, got, a.Text)
+			}
+		})
+		t.Logf("figure: %s ids and decode %d run, 0 skipped, %d failed", name, len(questions), bad)
+	}
+}
+
+func cachedJSON(t testing.TB, name string) string {
+	return filepath.Join(cases.Cache(t, "tokenizers/"+name, "tokenizers"), "tokenizer.json")
 }

@@ -194,7 +194,11 @@ func (m *machine) detail(secrets bool) map[string]any {
 
 func (s *Server) setTimeout(w http.ResponseWriter, r *http.Request, m *machine, action string) {
 	var req struct{ Timeout, Duration int }
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil || req.Timeout <= 0 && req.Duration <= 0 {
+	err := json.NewDecoder(r.Body).Decode(&req)
+	if action == "connect" && req.Timeout == 0 {
+		req.Timeout = 300 // v2 may be called without
+	}
+	if err != nil || req.Timeout <= 0 && req.Duration <= 0 {
 		apiError(w, 400, "", "Timeout must be greater than 0")
 		return
 	}

@@ -26,11 +26,14 @@ func (t *Tokenizer) AppendEncode(dst []int32, text string) []int32 {
 
 // Check returns an error that names the first byte of text that is not UTF-8.
 // Python refuses such text; callers should, too.
-func Check(text string) error {
-	if utf8.ValidString(text) {
+func Check(text string) error { return checkFrom(text, 0) }
+
+// checkFrom is Check for a text that is known to be UTF-8 up to from.
+func checkFrom(text string, from int) error {
+	if utf8.ValidString(text[from:]) {
 		return nil
 	}
-	for i := 0; i < len(text); {
+	for i := from; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		if r == utf8.RuneError && n == 1 {
 			return fmt.Errorf("token: text is not UTF-8: byte %#02x at offset %d", text[i], i)

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -63,4 +64,51 @@ func TestSmallRoundTrip(t *testing.T) {
 		bytes, ids = bytes+len(text), ids+len(got)
 	}
 	t.Logf("figure: %d tokens, %.1f bytes a token on this package", tok.VocabSize(), float64(bytes)/float64(ids))
+}
+
+// smallJSON returns the small tokenizer's tokenizer.json, changed by change.
+func smallJSON(t testing.TB, change func(file map[string]any)) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(cases.Root(), "testdata", "tokenizer", "tokenizer.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]any
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	change(file)
+	data, err = json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// flaggedJSON is the small tokenizer with other added tokens, which get the ids
+// that the reference gives them.
+func flaggedJSON(t testing.TB, tokens []AddedToken) []byte {
+	t.Helper()
+	return smallJSON(t, func(file map[string]any) {
+		vocab := file["model"].(map[string]any)["vocab"].(map[string]any)
+		next := len(vocab)
+		for i := range tokens {
+			if id, ok := vocab[tokens[i].Content]; ok {
+				tokens[i].ID = int32(id.(float64))
+				continue
+			}
+			tokens[i].ID = int32(next)
+			next++
+		}
+		file["added_tokens"] = tokens
+	})
+}
+
+func newFlagged(t testing.TB, tokens []AddedToken) *Tokenizer {
+	t.Helper()
+	tok, err := New(flaggedJSON(t, tokens))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
 }

@@ -1,17 +1,126 @@
 package swe
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/agentrl-go/agentrl/sandbox"
 )
 
 var shellWords = regexp.MustCompile(`^[A-Za-z0-9/_.+-]+( [A-Za-z0-9/_.=+-]+)*$`)
 
-// RowKeys are the keys that rows of every format may have beside their own.
-func RowKeys() []string { return []string{"env", "path_prefix", "shell", "protected_paths", "tools"} }
+// RowKeys are the keys of metadata that rows of every format may have beside
+// their grader's.
+func RowKeys() []string {
+	return []string{"image", "workdir", "instance_id", "problem_statement", "pre_commands", "remote_env_info",
+		"env", "path_prefix", "shell", "protected_paths", "tools"}
+}
 
-// ReadCommon reads RowKeys: env (an object of strings), path_prefix, tools and
-// protected_paths (lists; the last overrides TestGlobs), shell (words).
+// ReadRow reads what a row says beside its grader, from metadata and, for what
+// is absent there, from metadata.remote_env_info: image (there: image_url),
+// workdir, instance_id, pre_commands. The id is also a label that is a string
+// of less than 256 characters, the problem statement also the prompt; neither
+// is looked for in remote_env_info. It returns the task's Spec.
+func (w *Workspace) ReadRow(row Row) (Spec, error) {
+	f := row.Fields()
+	remote, err := f.Object("remote_env_info")
+	if err != nil {
+		return Spec{}, err
+	}
+	image, err := either(f, "image", remote, "image_url")
+	if err != nil {
+		return Spec{}, err
+	}
+	if w.Workdir, err = either(f, "workdir", remote, "workdir"); err != nil {
+		return Spec{}, err
+	}
+	if image == "" || w.Workdir == "" {
+		return Spec{}, noImage(f, remote)
+	}
+	if err := w.CheckWorkdir(f); err != nil {
+		return Spec{}, err
+	}
+	id, err := either(f, "instance_id", remote, "instance_id")
+	if err != nil {
+		return Spec{}, err
+	}
+	if w.Statement, err = f.Text("problem_statement"); err != nil {
+		return Spec{}, err
+	}
+	w.Statement = cmp.Or(w.Statement, PromptText(row.Prompt))
+	if w.Steps, err = f.Steps("pre_commands"); err == nil && w.Steps == nil {
+		w.Steps, err = remote.Steps("pre_commands")
+	}
+	if err != nil {
+		return Spec{}, err
+	}
+	if err := w.ReadCommon(f); err != nil {
+		return Spec{}, err
+	}
+	return w.SpecOf(cmp.Or(id, labelID(row.Label), "unknown"), image), nil
+}
+
+// SpecOf is the workspace's Spec: both sandboxes are of one image.
+func (w *Workspace) SpecOf(id, image string) Spec {
+	box := sandbox.Spec{Image: image, Workdir: w.Workdir, Env: w.Env}
+	return Spec{InstanceID: id, ProblemStatement: w.Statement, Agent: box, Grader: box}
+}
+
+// NeedStatement refuses a row that tells the agent nothing.
+func (w *Workspace) NeedStatement(row Row) error {
+	if strings.TrimSpace(w.Statement) == "" {
+		return row.Fields().Error("problem_statement", "a problem, here or as the prompt (a string or a list of messages with a user's)")
+	}
+	return nil
+}
+
+// CheckWorkdir refuses a work directory that can't be captured.
+func (w *Workspace) CheckWorkdir(f Fields) error {
+	w.Workdir = strings.TrimRight(w.Workdir, "/")
+	if !strings.HasPrefix(w.Workdir, "/") || strings.ContainsAny(w.Workdir, "\x00\n") {
+		return f.Error("workdir", `an absolute path below "/"`)
+	}
+	return nil
+}
+
+func either(f Fields, key string, remote Fields, remoteKey string) (string, error) {
+	s, err := f.Text(key)
+	if s != "" || err != nil {
+		return s, err
+	}
+	return remote.Text(remoteKey)
+}
+
+// noImage is ErrNoImage, with the key that was given and is not read.
+func noImage(f, remote Fields) error {
+	for _, err := range []error{f.CheckSpelling("image", "workdir"), remote.CheckSpelling("image_url", "workdir")} {
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNoImage, err)
+		}
+	}
+	for key, place := range map[string]string{"image_url": "image", "image_name": "image", "docker_image": "image"} {
+		if f.Has(key) && !f.Has(place) {
+			return fmt.Errorf("%w: metadata.%s is not read; the key is %q", ErrNoImage, key, place)
+		}
+	}
+	return ErrNoImage
+}
+
+func labelID(label json.RawMessage) string {
+	var s string
+	if json.Unmarshal(label, &s) != nil || utf8.RuneCountInString(s) >= 256 {
+		return ""
+	}
+	return s
+}
+
+// ReadCommon reads the keys that only we know: env (an object of strings),
+// path_prefix, tools and protected_paths (lists; the last overrides TestGlobs),
+// shell (words).
 func (w *Workspace) ReadCommon(f Fields) error {
 	var err error
 	if w.Env, err = f.Texts("env"); err != nil {

@@ -36,8 +36,7 @@ const scriptFile = "test_fail_to_pass.py"
 
 // readGrader chooses the row's grader: eval_cmd before f2p_script and f2p_patch.
 func (t *task) readGrader(f, remote swe.Fields) error {
-	keys := append(swe.RowKeys(), "image", "workdir", "instance_id", "problem_statement", "pre_commands", "eval_cmd", "swepro", "remote_env_info")
-	if err := f.CheckSpelling(keys...); err != nil {
+	if err := f.CheckSpelling(append(swe.RowKeys(), "eval_cmd", "swepro")...); err != nil {
 		return err
 	}
 	var err error

@@ -5,10 +5,7 @@ package scaleswe
 
 import (
 	"context"
-	"encoding/json"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/swe"
@@ -36,108 +33,30 @@ func New(o Options) *Protocol {
 }
 
 // Parse reads a row. What metadata lacks comes from metadata.remote_env_info,
-// the instance id also from a label that is a string of less than 256
-// characters, the problem statement also from the prompt.
+// see swe.Workspace.ReadRow. The grader is metadata.swepro, else eval_cmd, else
+// f2p_script or f2p_patch of remote_env_info.
 func (p *Protocol) Parse(row swe.Row) (swe.Task, error) {
+	t := &task{o: p.o}
+	var err error
+	if t.spec, err = t.ReadRow(row); err != nil {
+		return nil, err
+	}
 	f := row.Fields()
+	if f.Has("swepro") {
+		if p.o.Pro == nil {
+			return nil, f.Error("swepro", "a grader for SWE-bench Pro: set Options.Pro")
+		}
+		return p.o.Pro.Parse(row)
+	}
+	t.Scrub = !p.o.KeepHistory
 	remote, err := f.Object("remote_env_info")
 	if err != nil {
 		return nil, err
 	}
-	t := &task{o: p.o}
-	image, err := first(f, "image", remote, "image_url")
-	if err != nil {
+	if err := t.readGrader(f, remote); err != nil {
 		return nil, err
 	}
-	if t.Workdir, err = first(f, "workdir", remote, "workdir"); err != nil {
-		return nil, err
-	}
-	if image == "" || t.Workdir == "" {
-		return nil, missing(f, remote)
-	}
-	if !strings.HasPrefix(t.Workdir, "/") || strings.Trim(t.Workdir, "/") == "" {
-		return nil, f.Error("workdir", `an absolute path below "/"`)
-	}
-	if f.Has("swepro") {
-		return p.pro(f, row)
-	}
-	if err := t.read(f, remote, row, image); err != nil {
-		return nil, err
-	}
-	return t, t.readGrader(f, remote)
-}
-
-// pro hands a SWE-bench Pro row on.
-func (p *Protocol) pro(f swe.Fields, row swe.Row) (swe.Task, error) {
-	if p.o.Pro == nil {
-		return nil, f.Error("swepro", "a grader for SWE-bench Pro: set Options.Pro")
-	}
-	return p.o.Pro.Parse(row)
-}
-
-// missing says which of image and workdir there is none of, and which key was
-// given that is not read.
-func missing(f, remote swe.Fields) error {
-	if err := f.CheckSpelling("image", "workdir"); err != nil {
-		return &noImage{err}
-	}
-	if err := remote.CheckSpelling("image_url", "workdir"); err != nil {
-		return &noImage{err}
-	}
-	return swe.ErrNoImage
-}
-
-// noImage is swe.ErrNoImage with a hint.
-type noImage struct{ hint error }
-
-func (e *noImage) Error() string   { return swe.ErrNoImage.Error() + ": " + e.hint.Error() }
-func (e *noImage) Unwrap() []error { return []error{swe.ErrNoImage, e.hint} }
-
-// read fills in all but the grader.
-func (t *task) read(f, remote swe.Fields, row swe.Row, image string) error {
-	id, err := first(f, "instance_id", remote, "instance_id")
-	if err != nil {
-		return err
-	}
-	if id == "" {
-		id = labelID(row.Label)
-	}
-	if t.Statement, err = f.Text("problem_statement"); err != nil {
-		return err
-	}
-	if t.Statement == "" {
-		t.Statement = swe.PromptText(row.Prompt)
-	}
-	if t.Steps, err = f.Steps("pre_commands"); err == nil && t.Steps == nil {
-		t.Steps, err = remote.Steps("pre_commands")
-	}
-	if err != nil {
-		return err
-	}
-	if err := t.ReadCommon(f); err != nil {
-		return err
-	}
-	t.Scrub = !t.o.KeepHistory
-	box := sandbox.Spec{Image: image, Workdir: t.Workdir, Env: t.Env}
-	t.spec = swe.Spec{InstanceID: id, ProblemStatement: t.Statement, Agent: box, Grader: box}
-	return nil
-}
-
-// first is the value of one of two keys.
-func first(f swe.Fields, key string, remote swe.Fields, remoteKey string) (string, error) {
-	s, err := f.Text(key)
-	if s != "" || err != nil {
-		return s, err
-	}
-	return remote.Text(remoteKey)
-}
-
-func labelID(label json.RawMessage) string {
-	var s string
-	if json.Unmarshal(label, &s) != nil || s == "" || utf8.RuneCountInString(s) >= 256 {
-		return "unknown"
-	}
-	return s
+	return t, t.NeedStatement(row)
 }
 
 // A task is one row. It is immutable.

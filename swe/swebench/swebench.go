@@ -4,6 +4,7 @@
 package swebench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,27 +78,21 @@ func (p *Protocol) Parse(row swe.Row) (swe.Task, error) {
 
 // readSpace fills in workspace and spec.
 func (t *task) readSpace(row swe.Row, v map[string]string) error {
-	if err := t.ReadCommon(row.Fields()); err != nil {
+	f := row.Fields()
+	if err := t.ReadCommon(f); err != nil {
 		return err
 	}
-	if !row.Fields().Has("protected_paths") {
+	if !f.Has("protected_paths") {
 		t.Protected = runnerFiles()
 	}
-	t.Workdir, t.Statement = v["workdir"], v["problem_statement"]
-	if t.Workdir == "" {
-		t.Workdir = "/testbed"
-	}
-	if t.Statement == "" {
-		t.Statement = swe.PromptText(row.Prompt)
-	}
+	t.Workdir = cmp.Or(v["workdir"], "/testbed")
+	t.Statement = cmp.Or(v["problem_statement"], swe.PromptText(row.Prompt))
 	t.Scrub = !t.o.KeepHistory
-	id := v["instance_id"]
-	if id == "" {
-		id = "unknown"
+	t.spec = t.SpecOf(cmp.Or(v["instance_id"], "unknown"), v["image"])
+	if err := t.CheckWorkdir(f); err != nil {
+		return err
 	}
-	box := sandbox.Spec{Image: v["image"], Workdir: t.Workdir, Env: t.Env}
-	t.spec = swe.Spec{InstanceID: id, ProblemStatement: t.Statement, Agent: box, Grader: box}
-	return nil
+	return t.NeedStatement(row)
 }
 
 // runnerFiles are what can turn a test's result around without being a test

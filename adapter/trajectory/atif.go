@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
 )
@@ -21,8 +20,9 @@ type ATIFOptions struct {
 // as one JSON document: the first segment's conversation at its root, each
 // other segment's as an embedded trajectory that the step it came after refers
 // to. A step of the model has the ids of its whole prompt, those that it
-// sampled and their logprobs. Steps that an earlier trajectory shows too are
-// marked as copied context.
+// sampled and their logprobs: the document's size grows with the square of the
+// session's, as the format wants it. Steps that an earlier trajectory shows
+// too are marked as copied context, and have no ids. Superseded turns are left out.
 func (t *Tree) ATIF(o ATIFOptions) ([]byte, error) {
 	if o.Agent == "" || o.Version == "" {
 		return nil, fmt.Errorf("atif: agent %q, version %q: the format asks for both", o.Agent, o.Version)
@@ -161,15 +161,25 @@ func (w *atifWriter) trajectory(index int, chain []*turn) *atifTrajectory {
 		w.step(out, n, in)
 	}
 	for _, turn := range chain {
-		out.Final.Prompt += turn.prompt
-		out.Final.Completion += turn.output
-		out.Final.Cached += turn.cached
 		if _, ok := w.held[turn]; !ok {
 			w.held[turn] = index
 		}
 	}
-	out.Final.Steps = len(out.Steps)
+	out.Final = atifTotals(out.Steps)
 	return out
+}
+
+// atifTotals sums up the steps whose tokens are here.
+func atifTotals(steps []*atifStep) atifFinal {
+	sum := atifFinal{Steps: len(steps)}
+	for _, s := range steps {
+		if m := s.Metrics; m != nil {
+			sum.Prompt += m.Prompt
+			sum.Completion += m.Completion
+			sum.Cached += m.Cached
+		}
+	}
+	return sum
 }
 
 // refer makes the step that the conversation came after refer to it.
@@ -209,24 +219,31 @@ func (w *atifWriter) step(out *atifTrajectory, n *node, in map[*turn]bool) {
 	out.Steps = append(out.Steps, s)
 }
 
-// sampled adds what the model did for a step; a step that the client wrote in
-// the model's name had no call.
+// sampled adds what the model did for a step. A step that the client wrote in
+// the model's name had no call, and then the format allows no thinking; one
+// that another trajectory shows, or whose text was only rendered again, is
+// copied context.
 func (w *atifWriter) sampled(s *atifStep, t *turn, in map[*turn]bool) {
-	calls := 0
-	s.LLMCalls = &calls
 	if t == nil {
+		none := 0
+		s.LLMCalls = &none
+		if s.Reasoning != "" {
+			s.Extra = map[string]any{"reasoning_content": s.Reasoning}
+			s.Reasoning = ""
+		}
 		return
 	}
-	calls = 1
 	s.Extra = map[string]any{"turn": t.id, "finish_reason": t.finish}
 	if !t.start.IsZero() {
-		s.Time = t.start.UTC().Format(time.RFC3339Nano)
+		s.Time = t.start.UTC().Format("2006-01-02T15:04:05.000000Z")
 	}
-	_, shown := w.shown[t]
-	s.Copied = shown || !in[t] // rendered again from its text, not continued
-	if !shown {
-		w.shown[t] = s
+	if w.shown[t] != nil || !in[t] {
+		s.Copied = true
+		return
 	}
+	w.shown[t] = s
+	one := 1
+	s.LLMCalls = &one
 	ids := t.full().ids()
 	s.Metrics = &atifMetrics{
 		Prompt: t.prompt, Completion: t.output, Cached: t.cached,

@@ -112,6 +112,7 @@ func (r *rollout) boot(ctx context.Context, role string, spec sandbox.Spec) (*ma
 		if permanent(err) || attempt == r.g.Config.BootRetries {
 			return nil, err
 		}
+		r.g.tele.retry(ctx, "boot")
 		if err := sleep(ctx, backoff(attempt, err)); err != nil {
 			return nil, err
 		}
@@ -134,6 +135,7 @@ func (r *rollout) bootOnce(ctx context.Context, role string, spec sandbox.Spec, 
 		closed()
 		return nil, err
 	}
+	r.g.tele.sandboxes.Add(r.ctx, 1, roleAttr(role))
 	r.sandboxID = m.ID()
 	if role != RoleAgent {
 		return m, nil
@@ -182,6 +184,7 @@ func (r *rollout) close(m *machine) {
 	if err != nil {
 		r.log.Warn("sandbox did not close", "sandbox", m.ID(), "err", err)
 	}
+	r.g.tele.sandboxes.Add(r.ctx, -1, roleAttr(m.role))
 	m.free()
 	r.sandboxID = ""
 }

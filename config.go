@@ -401,6 +401,7 @@ func (g *Generator) prepare() {
 	if g.shared == nil {
 		g.shared = newShared(g.Config)
 	}
+	g.tele, g.broken = newTelemetry(g.TracerProvider, g.MeterProvider)
 }
 
 func (g *Generator) logger() *slog.Logger {

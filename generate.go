@@ -20,6 +20,9 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/agentrl-go/agentrl/adapter"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/harness"
@@ -68,8 +71,14 @@ type Generator struct {
 	Hooks        Hooks        // optional
 	Logger       *slog.Logger // nil means slog.Default()
 
+	// TracerProvider and MeterProvider take traces and metrics; nil means none.
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
+
 	once   sync.Once
 	shared *shared // boot gates and breaker: the process's, or this Generator's own
+	tele   *telemetry
+	broken error // why the Generator cannot run
 	live   liveSet
 	args   Args
 	closer func() error // what New opened
@@ -94,6 +103,9 @@ type export func(r *rollout, rec adapter.Record, work work, eval swe.Evaluation)
 
 func (g *Generator) rollout(ctx context.Context, base Sample, params SamplingParams, p swe.Protocol, out export) ([]Sample, error) {
 	g.once.Do(g.prepare)
+	if g.broken != nil {
+		return nil, g.broken
+	}
 	report, err := g.shared.breaker.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -148,6 +160,7 @@ func newRollout(g *Generator, base Sample, params SamplingParams, p swe.Protocol
 func (r *rollout) do(ctx context.Context) ([]Sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	ctx, span := r.g.tele.startRollout(ctx, r)
 	r.ctx = ctx
 	r.guard = newClock(r.g.Config.Guard, func() { cancel(ErrWallClock) })
 	defer r.guard.stop()
@@ -162,6 +175,7 @@ func (r *rollout) do(ctx context.Context) ([]Sample, error) {
 		samples = []Sample{r.aborted(ctx, err)}
 	}
 	r.done(samples, err)
+	r.g.tele.endRollout(ctx, span, r, err)
 	return samples, err
 }
 
@@ -175,6 +189,8 @@ func (r *rollout) run(ctx context.Context) ([]Sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.g.tele.sessions.Add(ctx, 1)
+	defer r.g.tele.sessions.Add(r.ctx, -1)
 	defer r.drop()
 
 	r.guard.release()
@@ -326,6 +342,7 @@ func (r *rollout) evaluate(ctx context.Context, task swe.Task, patch swe.Patch) 
 		if ctx.Err() != nil || permanent(err) {
 			return eval, err
 		}
+		r.g.tele.retry(ctx, "evaluation")
 		r.log.Warn("evaluation failed", "try", try+1, "outcome", string(eval.Outcome), "err", err)
 	}
 	return eval, err
@@ -354,6 +371,7 @@ func (r *rollout) collect(ctx context.Context, w work, eval swe.Evaluation) ([]S
 	if err != nil {
 		return nil, err
 	}
+	r.g.tele.segmentsOf(ctx, rec.Segments)
 	keep := eval.Keep
 	if r.g.Reward != nil {
 		eval.Reward, keep = r.g.Reward(eval, rec.Segments)

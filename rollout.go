@@ -25,6 +25,7 @@ func step[T any](ctx context.Context, r *rollout, stage Stage, role string, f fu
 	if h := r.g.Hooks.StageStart; h != nil {
 		h(info)
 	}
+	ctx, end := r.g.tele.stage(ctx, info)
 	out, err := f(ctx)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
@@ -32,6 +33,7 @@ func step[T any](ctx context.Context, r *rollout, stage Stage, role string, f fu
 		}
 		err = &StageError{Stage: stage, Err: err}
 	}
+	end(err)
 	if h := r.g.Hooks.StageDone; h != nil {
 		info.InstanceID, info.Duration, info.Err = r.instance, time.Since(info.Start), err
 		h(info)
@@ -109,6 +111,7 @@ func (r *rollout) onTurn(t adapter.TurnInfo) {
 	case t.Duration > 2*time.Minute:
 		r.log.Warn("turn was slow", "turn", t.ID, "duration", t.Duration, "prompt", t.Prompt, "output", t.Output)
 	}
+	r.g.tele.turn(r.ctx, t)
 	if h := r.g.Hooks.Turn; h != nil {
 		h(TurnInfo{InstanceID: r.instance, Attempt: r.attempt, TurnInfo: t})
 	}
@@ -172,11 +175,23 @@ func (r *rollout) samples(rec adapter.Record, _ work, eval swe.Evaluation) ([]Sa
 			reward /= float64(len(keep))
 		}
 		out[i] = trained(base, seg, reward, r.g.Config.TruncatedStatus)
-		out[i].Metadata["segment"] = map[string]any{
-			"index": i, "count": len(keep), "label": labelOf(seg.Label), "weight": weight(keep, i),
-		}
+		out[i].Metadata["segment"] = describeSegment(keep, i)
 	}
 	return out, nil
+}
+
+// describeSegment says which of the rollout's sequences a sample is, and why it
+// is one of its own.
+func describeSegment(segs []trajectory.Segment, i int) map[string]any {
+	seg := segs[i]
+	md := map[string]any{"index": i, "count": len(segs), "label": labelOf(seg.Label), "weight": weight(segs, i)}
+	if seg.Split != nil {
+		md["split"] = seg.Split
+	}
+	if len(seg.Flags) > 0 {
+		md["flags"] = seg.Flags
+	}
+	return md
 }
 
 // weight is a segment's share of the rollout's trained tokens.

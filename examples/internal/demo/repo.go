@@ -23,6 +23,9 @@ type Task struct {
 	Nonce string // what the test wants: drawn when the repository is made
 }
 
+// Image is the sandbox image of the demo: this machine itself, copy on write.
+const Image = "host"
+
 var files = map[string]string{
 	"README.md":    "# tokens\n\n`token.sh` prints the access token. `sh run_tests.sh` checks it.\n",
 	"token.sh":     "# prints the access token\necho unknown\n",

@@ -1,0 +1,23 @@
+package local
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+)
+
+// Windows has neither process groups nor signals of this kind: a command is
+// killed alone.
+func ownGroup(*exec.Cmd) {}
+
+func killGroup(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Kill()
+	}
+}
+
+func termGroup(pid int) { killGroup(pid) }
+
+func exitOf(s *os.ProcessState) (code int, signal string) { return s.ExitCode(), "" }
+
+func drain(r *os.File, to *bytes.Buffer) {}

@@ -3,7 +3,8 @@ package parse
 import "strings"
 
 // markupCalls reads <tool_call> with one function and its parameters in it.
-func (s *scanner) markupCalls() {
+// inline values are not set off by line ends.
+func (s *scanner) markupCalls(inline bool) {
 	for {
 		open := s.next(callOpen, s.pos)
 		if open < 0 {
@@ -11,7 +12,7 @@ func (s *scanner) markupCalls() {
 			return
 		}
 		s.textTo(open)
-		r := markupReader{scanner: s, i: open + len(callOpen)}
+		r := markupReader{scanner: s, i: open + len(callOpen), inline: inline}
 		r.wrapper()
 		c := r.call()
 		s.callTo(r.i, c)
@@ -22,18 +23,19 @@ func (s *scanner) markupCalls() {
 // as the structure can be followed and collects what is wrong.
 type markupReader struct {
 	*scanner
-	i     int
-	name  string
-	args  []member
-	flags []Flag
-	ended bool // what follows is no longer this call's
+	i      int
+	inline bool
+	name   string
+	args   []member
+	flags  []Flag
+	ended  bool // what follows is no longer this call's
 }
 
 func (r *markupReader) flag(f ...Flag) { r.flags = addFlag(r.flags, f...) }
 
 func (r *markupReader) call() Call {
 	c := Call{Name: r.name, Args: object(r.args), Flags: r.flags}
-	c.Flags = addFlag(c.Flags, r.ts.check(r.name, r.args)...)
+	c.Flags = addFlag(c.Flags, r.ts.check(r.name, keysOf(r.args))...)
 	return c
 }
 
@@ -164,7 +166,7 @@ func (r *markupReader) stray() {
 
 // param reads one parameter. Its closing tag counts only where the structure
 // goes on behind it; other markup in the value is flagged, for where the value
-// ends is then a guess.
+// ends is then a guess. HTML may have <parameter> elements of its own.
 func (r *markupReader) param(seen map[string]bool) {
 	key, ok := r.openTag(paramOpen)
 	if !ok {
@@ -184,11 +186,14 @@ func (r *markupReader) param(seen map[string]bool) {
 	} else {
 		r.flag(UnclosedParam)
 	}
-	if containsAny(text, []string{paramOpen, paramClose, functionOpen, functionClose, callOpen, callClose}) {
+	if containsAny(text, []string{paramOpen, functionOpen, functionClose, callOpen, callClose}) ||
+		strings.Count(text, paramClose) > strings.Count(text, "<parameter>") {
 		r.flag(MarkerInValue)
 	}
-	text = strings.TrimSuffix(strings.TrimPrefix(text, "\n"), "\n")
-	json, flags := readTyped(text, r.ts.find(r.name).types(key))
+	if !r.inline {
+		text = strings.TrimSuffix(strings.TrimPrefix(text, "\n"), "\n")
+	}
+	json, flags := spelling{pythonBool: true}.typed(text, r.ts.find(r.name).types(key))
 	r.flag(flags...)
 	r.args = append(r.args, member{key, json})
 }

@@ -39,17 +39,22 @@ func pyLoads(s string) (value, error) {
 }
 
 // pyRawDecode is JSONDecoder.raw_decode: the value that s begins with, without
-// leading blanks, and where it ends.
+// leading blanks, and where it ends. Of one that is broken it returns how far
+// it looked.
 func pyRawDecode(s string) (value, int, error) {
 	d := pyDecoder{s: s}
 	v, err := d.value(0, 0)
-	return v, d.end, err
+	if err != nil {
+		return v, d.far, err
+	}
+	return v, d.end, nil
 }
 
-// A pyDecoder reads one value; end is where the last value read ends.
+// A pyDecoder reads one value; end is where the last value read ends, far how
+// far it looked.
 type pyDecoder struct {
-	s   string
-	end int
+	s        string
+	end, far int
 }
 
 func skipBlank(s string, i int) int {
@@ -60,13 +65,14 @@ func skipBlank(s string, i int) int {
 }
 
 func (d *pyDecoder) value(i, depth int) (value, error) {
+	d.far = i
 	if i >= len(d.s) {
 		return value{}, errDecode
 	}
 	switch c := d.s[i]; {
 	case c == '"':
 		s, end, err := pyString(d.s, i+1)
-		d.end = end
+		d.end, d.far = end, max(end, d.far)
 		return strValue(s), err
 	case c == '{':
 		return d.object(i, depth)
@@ -243,7 +249,7 @@ func pyString(s string, i int) (text string, end int, err error) {
 			}
 		}
 	}
-	return "", 0, errDecode
+	return "", len(s), errDecode
 }
 
 // pyEscape appends what the escape after a backslash at i stands for.

@@ -16,7 +16,7 @@ const (
 // qwen3CoderFormat is <tool_call>, <function=N>, <parameter=K> with values
 // between line ends. SGLang needs none of the closing tags and checks no name.
 func qwen3CoderFormat() toolFormat {
-	return toolFormat{names: []string{"qwen3_coder", "step3p5"}, marks: []string{callOpen}, compat: qwen3CoderCompat, strict: (*scanner).markupCalls}
+	return toolFormat{names: []string{"qwen3_coder", "step3p5"}, marks: []string{callOpen}, compat: qwen3CoderCompat, strict: func(s *scanner) { s.markupCalls(false) }}
 }
 
 func qwen3CoderCompat(text string, ts *toolset) compatResult {

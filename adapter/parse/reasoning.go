@@ -60,6 +60,19 @@ func (f *reasoningFormat) split(text string, force *bool) (reasoning, rest strin
 	switch {
 	case f.keep:
 		return "", f.start + text
+	case f.harmony:
+		var said, thought strings.Builder
+		for _, e := range harmonyEvents(text) {
+			switch e.kind {
+			case SpanReasoning:
+				thought.WriteString(e.text)
+			case SpanCall:
+				said.WriteString(e.raw)
+			default:
+				said.WriteString(e.text)
+			}
+		}
+		return thought.String(), said.String()
 	}
 	t := f.find(text, f.open(force) || strings.Contains(text, f.start))
 	return text[t.start:t.end], text[t.rest:]

@@ -19,6 +19,7 @@ type scanner struct {
 	calls []scanned // one for each SpanCall, in order
 	flags []Flag
 	marks map[string]*mark
+	inner map[int][2]int // of a span by its index: what is said without markup
 }
 
 // A scanned is a call with its place in the text.
@@ -41,24 +42,47 @@ func (f *toolFormat) readStrict(text string, ts *toolset, cut bool) *scanner {
 	return s
 }
 
-// next returns where the markup stands at or after from, or -1. Calls with
-// growing from together take one pass over the text.
-func (s *scanner) next(markup string, from int) int {
-	m := s.marks[markup]
+// seek returns where markup that fits stands at or after from, or -1. key
+// names the condition; growing from take one pass over the text.
+func (s *scanner) seek(key, markup string, from int, fits func(at int) bool) int {
+	m := s.marks[key]
 	if m == nil {
 		m = &mark{from: -1}
-		s.marks[markup] = m
+		s.marks[key] = m
 	}
 	if m.from >= 0 && from >= m.from && (m.at < 0 || m.at >= from) {
 		return m.at
 	}
 	m.from, m.at = from, -1
-	if from <= len(s.text) {
-		if i := strings.Index(s.text[from:], markup); i >= 0 {
-			m.at = from + i
+	for at := from; at <= len(s.text); at++ {
+		i := strings.Index(s.text[at:], markup)
+		if i < 0 {
+			break
+		}
+		if at += i; fits(at) {
+			m.at = at
+			break
 		}
 	}
 	return m.at
+}
+
+// next returns where the markup stands at or after from, or -1. Calls with
+// growing from together take one pass over the text.
+func (s *scanner) next(markup string, from int) int {
+	return s.seek(markup, markup, from, func(int) bool { return true })
+}
+
+// first returns which of the markups stands next, and where; at is len(text)
+// where none does.
+func (s *scanner) first(from int, markups ...string) (markup string, at int) {
+	at = len(s.text)
+	for _, m := range markups {
+		if i := s.next(m, from); i >= 0 && i < at {
+			markup, at = m, i
+		}
+	}
+	return markup, at
 }
 
 // at reports whether the markup stands at i.
@@ -70,12 +94,31 @@ func (s *scanner) to(end int, kind SpanKind) {
 	if end <= s.pos {
 		return
 	}
-	if n := len(s.spans); n > 0 && s.spans[n-1].Kind == kind && kind != SpanCall {
+	if n := len(s.spans); n > 0 && s.spans[n-1].Kind == kind && kind != SpanCall && !s.marked(n-1) {
 		s.spans[n-1].End = end
 	} else {
 		s.spans = append(s.spans, Span{kind, s.pos, end})
 	}
 	s.pos = end
+}
+
+// markedTo makes everything up to end a span of its own, of which only
+// text[from:to] is what is said.
+func (s *scanner) markedTo(end int, kind SpanKind, from, to int) {
+	if end <= s.pos {
+		return
+	}
+	if s.inner == nil {
+		s.inner = map[int][2]int{}
+	}
+	s.inner[len(s.spans)] = [2]int{from, to}
+	s.spans = append(s.spans, Span{kind, s.pos, end})
+	s.pos = end
+}
+
+func (s *scanner) marked(span int) bool {
+	_, ok := s.inner[span]
+	return ok
 }
 
 // textTo makes everything up to end text.
@@ -151,10 +194,14 @@ func (s *scanner) raw(c scanned) string {
 
 func (s *scanner) join(kind SpanKind) string {
 	var b strings.Builder
-	for _, sp := range s.spans {
-		if sp.Kind == kind {
-			b.WriteString(s.text[sp.Start:sp.End])
+	for i, sp := range s.spans {
+		if sp.Kind != kind {
+			continue
 		}
+		if said, ok := s.inner[i]; ok {
+			sp.Start, sp.End = said[0], said[1]
+		}
+		b.WriteString(s.text[sp.Start:sp.End])
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"math"
 	"strings"
 )
 
@@ -153,7 +154,10 @@ func typeOfJSON(json string) types {
 	case 'n':
 		return tNull
 	}
-	if f, ok := plainFloat(json); ok && f == float64(int64(f)) || !strings.ContainsAny(json, ".eE") {
+	if !strings.ContainsAny(json, ".eE") {
+		return tInteger | tNumber
+	}
+	if f, ok := plainFloat(json); ok && f == math.Trunc(f) {
 		return tInteger | tNumber
 	}
 	return tNumber
@@ -222,61 +226,3 @@ func (t *tool) types(param string) types {
 func plainName(name string) bool {
 	return name != "" && !strings.ContainsAny(name, " \t\r\n\"'`<>{}=|")
 }
-
-// readTyped turns the text of a value in markup into JSON, by the types that
-// its schema admits. A string is the text, byte for byte.
-func readTyped(text string, t types) (json string, flags []Flag) {
-	if t == 0 || t == tString {
-		return quote(text), nil
-	}
-	if text == "null" {
-		return text, nil
-	}
-	if t&tString != 0 {
-		return quote(text), nil
-	}
-	if t&(tInteger|tNumber) != 0 {
-		if json, flags, ok := readNumber(text, t); ok {
-			return json, flags
-		}
-	}
-	if word := asciiLower(text); t&tBoolean != 0 && (word == "true" || word == "false") {
-		if word != text {
-			flags = []Flag{Coerced}
-		}
-		return word, flags
-	}
-	if t&(tObject|tArray) != 0 {
-		i := skipBlank(text, 0)
-		if v := scanJSON(text, i); v.ok && skipBlank(text, v.end) == len(text) && t.admits(text[i:v.end]) {
-			return text[i:v.end], v.flags
-		}
-	}
-	return quote(text), []Flag{TypeMismatch}
-}
-
-// readNumber reads an integer, with any sign and leading zeros, or a JSON
-// number.
-func readNumber(text string, t types) (json string, flags []Flag, ok bool) {
-	digits := strings.TrimPrefix(strings.TrimPrefix(text, "+"), "-")
-	if len(text)-len(digits) < 2 && digits != "" && digitRun(digits, 0) == len(digits) {
-		plain := intValue(digits, text[0] == '-').s
-		if plain == "0" && text == "-0" {
-			plain = text
-		}
-		if plain != text {
-			flags = []Flag{Coerced}
-		}
-		return plain, flags, true
-	}
-	if t&tNumber == 0 {
-		return "", nil, false
-	}
-	v := scanJSON(text, 0)
-	if !v.ok || v.end != len(text) || typeOfJSON(text)&tNumber == 0 {
-		return "", nil, false
-	}
-	return text, v.flags, true
-}
-
-func quote(s string) string { return string(appendQuoted(nil, s)) }

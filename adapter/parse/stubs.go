@@ -1,0 +1,5 @@
+package parse
+
+func (s *scanner) mistralCalls() {}
+func (s *scanner) llamaCalls()   {}
+func (s *scanner) harmonyCalls() {}

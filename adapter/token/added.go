@@ -1,6 +1,7 @@
 package token
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -39,41 +40,30 @@ type trieEdge struct {
 	to int32
 }
 
-// newTokenSet makes a set of tokens that are spelled in text as spell says. Of
-// two with one spelling the first counts.
-func newTokenSet(tokens []AddedToken, spell func(string) string) *tokenSet {
-	s := &tokenSet{tokens: tokens, nodes: []trieNode{{token: -1}}}
-	for i, t := range tokens {
-		s.insert(spell(t.Content), int32(i))
-	}
-	starts := s.nodes[0].edges
-	for _, e := range starts {
-		s.first[e.b] = true
-	}
-	if len(starts) == 1 {
-		s.only, s.oneByte = starts[0].b, true
-	}
-	return s
-}
+func newTokenSet() *tokenSet { return &tokenSet{nodes: []trieNode{{token: -1}}} }
 
-func (s *tokenSet) insert(text string, token int32) {
-	if text == "" {
-		return
-	}
-	s.longest = max(s.longest, len(text))
+// insert enters a token that is spelled in text as spelling. It reports false
+// where that is empty or in the set.
+func (s *tokenSet) insert(spelling string, token AddedToken) bool {
 	at := int32(0)
-	for i := range len(text) {
-		to, ok := s.step(at, text[i])
+	for i := range len(spelling) {
+		to, ok := s.step(at, spelling[i])
 		if !ok {
 			to = int32(len(s.nodes))
 			s.nodes = append(s.nodes, trieNode{token: -1})
-			s.nodes[at].edges = append(s.nodes[at].edges, trieEdge{text[i], to})
+			s.nodes[at].edges = append(s.nodes[at].edges, trieEdge{spelling[i], to})
 		}
 		at = to
 	}
-	if s.nodes[at].token < 0 {
-		s.nodes[at].token = token
+	if at == 0 || s.nodes[at].token >= 0 {
+		return false
 	}
+	s.nodes[at].token = int32(len(s.tokens))
+	s.tokens = append(s.tokens, token)
+	s.longest = max(s.longest, len(spelling))
+	s.first[spelling[0]] = true
+	s.only, s.oneByte = spelling[0], len(s.nodes[0].edges) == 1
+	return true
 }
 
 func (s *tokenSet) step(at int32, b byte) (int32, bool) {
@@ -96,7 +86,7 @@ type tokenMatch struct {
 
 // next returns the first token in text that begins at from or later.
 func (s *tokenSet) next(text string, from int) (tokenMatch, bool) {
-	for i := from; i < len(text); i++ {
+	for i := from; i < len(text) && !s.empty(); i++ {
 		if s.oneByte {
 			skip := strings.IndexByte(text[i:], s.only)
 			if skip < 0 {
@@ -156,6 +146,57 @@ func wordBefore(chars *charTables, s string) bool {
 func wordAfter(chars *charTables, s string) bool {
 	r, n := utf8.DecodeRuneInString(s)
 	return n > 0 && chars.of(r)&classWord != 0
+}
+
+// addTokens enters the added tokens. The reference gives each the id that its
+// content has in the vocabulary, else the next free one, whatever the file
+// says; a file that says otherwise is refused.
+func (t *Tokenizer) addTokens(tokens []AddedToken) error {
+	next := int32(t.vocab.count)
+	seen := make(map[string]bool, len(tokens))
+	for _, a := range tokens {
+		if a.Content == "" || seen[a.Content] {
+			return fmt.Errorf("%q: empty or there twice", a.Content)
+		}
+		seen[a.Content] = true
+		id, known := t.vocab.id(a.Content)
+		if !known {
+			id = next
+			next++
+		}
+		if a.ID != id {
+			return fmt.Errorf("%q: id %d in the file, but the reference would give it %d: order the added tokens by id, without gaps", a.Content, a.ID, id)
+		}
+		if !known && !t.vocab.extend(a.Content, id) {
+			return fmt.Errorf("%q: its id %d is a token of the vocabulary, which has gaps", a.Content, id)
+		}
+		t.added = append(t.added, a)
+	}
+	slices.SortFunc(t.added, func(a, b AddedToken) int { return int(a.ID) - int(b.ID) })
+	t.addedIDs = make(map[string]int32, len(t.added))
+	for _, a := range t.added {
+		t.addedIDs[a.Content] = a.ID
+	}
+	return t.findAdded()
+}
+
+// findAdded makes the sets that find the added tokens. A normalized one is
+// found, and decoded, as its content is normalized.
+func (t *Tokenizer) findAdded() error {
+	t.verbatim, t.normalized = newTokenSet(), newTokenSet()
+	for _, a := range t.added {
+		set, text := t.verbatim, a.Content
+		if a.Normalized {
+			set, text = t.normalized, t.normalize(text)
+			if text != a.Content {
+				t.vocab.respell(a.ID, text)
+			}
+		}
+		if !set.insert(text, a) {
+			return fmt.Errorf("%q: normalized it is empty or the same as another", a.Content)
+		}
+	}
+	return nil
 }
 
 // Added returns the added tokens, by id. The caller owns the slice.

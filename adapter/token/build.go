@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // build makes the tokenizer that f describes, or says what of it cannot be
@@ -161,55 +160,4 @@ func (j *jsonScanner) mergeList(left, right []byte) (l, r []byte, err error) {
 		err = j.errorf("want two tokens, not %d", n)
 	}
 	return left, right, err
-}
-
-// addTokens enters the added tokens. The reference gives each the id that its
-// content has in the vocabulary, else the next free one, whatever the file
-// says; a file that says otherwise is refused.
-func (t *Tokenizer) addTokens(tokens []AddedToken) error {
-	size, last := t.vocab.count, int32(-1)
-	for _, a := range tokens {
-		if a.Content == "" || slices.ContainsFunc(t.added, func(b AddedToken) bool { return a.Content == b.Content }) {
-			return fmt.Errorf("%q: empty or there twice", a.Content)
-		}
-		id, ok := t.vocab.id(a.Content)
-		if !ok {
-			id = max(last+1, int32(size))
-		}
-		if a.ID != id {
-			return fmt.Errorf("%q: id %d in the file, but the reference would give it %d: order the added tokens by id, without gaps", a.Content, a.ID, id)
-		}
-		if !ok && !t.vocab.extend(a.Content, id) {
-			return fmt.Errorf("%q: its id %d is a token of the vocabulary, which has gaps", a.Content, id)
-		}
-		last = max(last, id)
-		t.added = append(t.added, a)
-	}
-	t.findAdded()
-	slices.SortFunc(t.added, func(a, b AddedToken) int { return int(a.ID) - int(b.ID) })
-	return nil
-}
-
-// findAdded makes the sets that find the added tokens. Special ones come
-// first, as in the reference.
-func (t *Tokenizer) findAdded() {
-	var verbatim, normalized []AddedToken
-	for _, special := range []bool{true, false} {
-		for _, a := range t.added {
-			switch {
-			case a.Special != special:
-			case a.Normalized:
-				normalized = append(normalized, a)
-			default:
-				verbatim = append(verbatim, a)
-			}
-		}
-	}
-	t.verbatim = newTokenSet(verbatim, func(s string) string { return s })
-	t.normalized = newTokenSet(normalized, func(s string) string {
-		for _, n := range t.normalizers {
-			s = n.normalize(s)
-		}
-		return s
-	})
 }

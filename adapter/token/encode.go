@@ -88,14 +88,9 @@ func (e *encoding) encode(text string, at int, mark func(end int)) {
 
 // segment encodes text that has no added token but normalized ones.
 func (e *encoding) segment(text string) {
-	for _, n := range e.normalizers {
-		text = n.normalize(text)
-	}
-	if text == "" {
-		return
-	}
+	text = e.normalize(text)
 	done := 0
-	for pos := 0; !e.normalized.empty(); {
+	for pos := 0; ; {
 		m, ok := e.normalized.next(text, pos)
 		if !ok {
 			break

@@ -10,6 +10,14 @@ type normalizer interface {
 	normalize(s string) string
 }
 
+// normalize applies all normalizers.
+func (t *Tokenizer) normalize(s string) string {
+	for _, n := range t.normalizers {
+		s = n.normalize(s)
+	}
+	return s
+}
+
 // normalizers returns what a normalizer does, step by step.
 func (c *component) normalizers(chars *charTables) ([]normalizer, error) {
 	if c == nil {

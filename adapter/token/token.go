@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 )
 
@@ -16,8 +15,9 @@ import (
 type Tokenizer struct {
 	chars        *charTables
 	added        []AddedToken // by id
-	verbatim     *tokenSet    // added tokens that are found in text as it is
-	normalized   *tokenSet    // added tokens that are found in normalized text
+	addedIDs     map[string]int32
+	verbatim     *tokenSet // added tokens that are found in text as it is
+	normalized   *tokenSet // added tokens that are found in normalized text
 	normalizers  []normalizer
 	steps        []splitter
 	vocab        *vocab
@@ -84,8 +84,7 @@ func (t *Tokenizer) configure(data []byte) error {
 	}
 	t.eos = string(config.EOS)
 	for id, name := range config.Added {
-		known := slices.ContainsFunc(t.added, func(a AddedToken) bool { return a.Content == string(name) && fmt.Sprint(a.ID) == id })
-		if !known {
+		if known, ok := t.addedIDs[string(name)]; !ok || fmt.Sprint(known) != id {
 			return fmt.Errorf("added_tokens_decoder has %q with id %s, which is not among the added tokens of tokenizer.json: save the tokenizer again (save_pretrained) so that both agree", name, id)
 		}
 	}
@@ -113,15 +112,14 @@ func (n *tokenName) UnmarshalJSON(data []byte) error {
 
 // ID returns the id of a token, spelled as in tokenizer.json.
 func (t *Tokenizer) ID(token string) (id int32, ok bool) {
-	for i := range t.added {
-		if t.added[i].Content == token {
-			return t.added[i].ID, true
-		}
+	if id, ok := t.addedIDs[token]; ok {
+		return id, true
 	}
 	return t.vocab.id(token)
 }
 
-// Token returns the token with an id, spelled as in tokenizer.json.
+// Token returns what an id is decoded from, spelled as in tokenizer.json;
+// normalized added tokens are normalized.
 func (t *Tokenizer) Token(id int32) (token string, ok bool) {
 	return t.vocab.spelled(id)
 }

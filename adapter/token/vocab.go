@@ -16,6 +16,10 @@ type vocab struct {
 	seed   maphash.Seed
 	levels bool // the model is byte-level
 	count  int
+
+	// respelled are the added tokens that are decoded as something else than
+	// their content.
+	respelled map[int32]span
 }
 
 // A span is where a token lies in vocab.bytes. A verbatim token is spelled in
@@ -84,12 +88,17 @@ func (v *vocab) find(raw []byte, verbatim bool) (slot int, ok bool) {
 	return slot, false
 }
 
-// of returns the bytes of id's token.
+// of returns the bytes that id is decoded as.
 func (v *vocab) of(id int32) (raw []byte, verbatim, ok bool) {
 	if id < 0 || int(id) >= len(v.spans) || !v.spans[id].used {
 		return nil, false, false
 	}
 	s := v.spans[id]
+	if len(v.respelled) > 0 {
+		if r, ok := v.respelled[id]; ok {
+			s = r
+		}
+	}
 	return v.bytes[s.at : s.at+s.length], s.verbatim, true
 }
 
@@ -166,9 +175,21 @@ func (v *vocab) extend(token string, id int32) bool {
 	if v.spans[id].used {
 		return false
 	}
-	raw, verbatim := v.raw(nil, token)
-	v.spans[id] = span{uint32(len(v.bytes)), uint32(len(raw)), verbatim, true}
-	v.bytes = append(v.bytes, raw...)
+	v.spans[id] = v.store(token)
 	v.count++
 	return true
+}
+
+// respell makes id decode as token.
+func (v *vocab) respell(id int32, token string) {
+	if v.respelled == nil {
+		v.respelled = make(map[int32]span)
+	}
+	v.respelled[id] = v.store(token)
+}
+
+func (v *vocab) store(token string) span {
+	raw, verbatim := v.raw(nil, token)
+	v.bytes = append(v.bytes, raw...)
+	return span{uint32(len(v.bytes) - len(raw)), uint32(len(raw)), verbatim, true}
 }

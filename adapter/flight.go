@@ -89,7 +89,7 @@ func (ses *session) conclude(f *flight) {
 		ses.abandoned++
 	}
 	if infrastructure(f.err) {
-		ses.failures[f.key] = f.err
+		ses.fail(f.key, f.err)
 	}
 	told := f.told
 	f.told = true
@@ -121,11 +121,21 @@ func (ses *session) deliver(f *flight, answer func(chat.Answer) error) error {
 	ses.mu.Lock()
 	f.told = true
 	if err != nil {
-		ses.failures[f.key] = err
+		ses.fail(f.key, err)
 	}
 	ses.mu.Unlock()
 	ses.tell(f, err)
 	return nil
+}
+
+// fail notes what engine or adapter did to a turn; ses.mu is held. Where the
+// client is not to try again, the rest of the session is refused at once: its
+// outcome is known.
+func (ses *session) fail(key flightKey, err error) {
+	ses.failures[key] = err
+	if ses.fatal == nil && refusalOf(err).Kind == chat.Stop {
+		ses.fatal = err
+	}
 }
 
 func (ses *session) delivering() chan struct{} {

@@ -33,6 +33,7 @@ type session struct {
 	idle       chan struct{}              // closed while there are none
 	deliveries map[chan struct{}]struct{} // answers on their way
 	failures   map[flightKey]error        // turns that failed and were not made up for
+	fatal      error                      // the failure that no retry can make up for
 	endings    map[string]ending          // how turns ended, by id
 	rewrites   map[string]int
 	logged     map[string]bool // what is logged once a session
@@ -153,6 +154,8 @@ func (ses *session) admit(kind chat.Kind) error {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
 	switch {
+	case ses.fatal != nil:
+		return &chat.Refusal{Kind: chat.Stop, Message: "the session has failed: " + ses.fatal.Error()}
 	case kind == chat.SideCall:
 		return nil
 	case ses.opts.MaxTurns > 0 && ses.turns >= ses.opts.MaxTurns:

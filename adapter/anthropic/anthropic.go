@@ -102,6 +102,9 @@ func (Messages) Decode(r *http.Request, data []byte) (*chat.Request, error) {
 		}
 	}
 	h.Flush()
+	if len(req.Messages) == 0 {
+		return nil, errors.New("messages: all of them are empty")
+	}
 	req.Sampling = sampling(data)
 	classify(r, req)
 	return req, nil

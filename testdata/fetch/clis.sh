@@ -25,7 +25,7 @@ for version in ${CLAUDE:-2.1.197 2.1.332}; do
 	unpack "@anthropic-ai/claude-code-linux-x64@$version" /package/claude "claude-$version"
 done
 codex=${CODEX:-0.171.0}
-unpack "@openai/codex@$codex-linux-x64" /codex/codex "codex-$codex"
+unpack "@openai/codex@$codex-linux-x64" /bin/codex "codex-$codex"
 if [ ! -d "$cache/pi/node_modules" ]; then
 	mkdir -p "$cache/pi"
 	npm install --silent --no-audit --no-fund --prefix "$cache/pi" "@earendil-works/pi-coding-agent${PI:+@$PI}" >/dev/null

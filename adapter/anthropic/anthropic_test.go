@@ -1,0 +1,56 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/agentrl-go/agentrl/adapter/adaptertest"
+	"github.com/agentrl-go/agentrl/adapter/anthropic"
+	"github.com/agentrl-go/agentrl/adapter/chat"
+)
+
+func request(body string) func() (*http.Request, []byte) {
+	return func() (*http.Request, []byte) {
+		return httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(body)), []byte(body)
+	}
+}
+
+func TestDialect(t *testing.T) {
+	const rest = `"messages":[{"role":"user","content":"x"}],"tools":[{"name":"bash","input_schema":{}}]}`
+	adaptertest.TestDialect(t, anthropic.Messages{}, request(`{"stream":true,`+rest), request(`{`+rest))
+}
+
+func TestGolden(t *testing.T) {
+	adaptertest.Golden(t, anthropic.Messages{}, "../../testdata/dialects/messages_*.txtar")
+}
+
+func TestToken(t *testing.T) {
+	for _, c := range []struct{ bearer, key, want string }{
+		{"Bearer abc", "", "abc"}, {"", "abc", "abc"}, {"Bearer a", "b", "a"}, {"Basic x", "b", "b"}, {"", "", ""},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("Authorization", c.bearer)
+		r.Header.Set("X-Api-Key", c.key)
+		if got := (anthropic.Messages{}).Token(r); got != c.want {
+			t.Errorf("Token of %+v = %q, want %q", c, got, c.want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"system":[{"type":"text","text":"s"}],"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"sig_t_0"},{"type":"tool_use","id":"toolu_t_0","name":"f","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_t_0","content":[{"type":"image"}]},{"type":"text","text":"r"}]},{"role":"system","content":"x"}],"tools":[{"name":"f","input_schema":{}}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		d := anthropic.Messages{}
+		req, err := d.Decode(httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)), body)
+		if err != nil {
+			return
+		}
+		if len(req.Messages) == 0 {
+			t.Fatalf("a request without messages was decoded: %s", body)
+		}
+		d.Respond(httptest.NewRecorder(), req).Answer(chat.Answer{Turn: "t", Text: "x"})
+	})
+}

@@ -37,11 +37,36 @@ func (t *Template) RenderFrom(m []chat.Message, from int, tools []chat.Tool, o R
 	if from < 1 || from > len(m) || m[from-1].Role != chat.Assistant {
 		return "", false, fmt.Errorf("render from message %d of %d: the message before it must be the assistant's", from, len(m))
 	}
-	if !t.verdict(o).allows(m[from-1], m[from:]) {
+	gen, next := m[from-1], m[from:]
+	v := t.verdict(len(tools) > 0, o)
+	known := v.caseOf(next)
+	if known != nil && !known.Exact {
 		return "", false, nil
 	}
-	text, exact = t.delta(stubHistory, m[from-1], m[from:], countCalls(m[:from-1]), tools, o)
+	short := tools
+	if len(tools) > 0 && !v.Tools {
+		short = stubTools()
+	}
+	text, exact = t.delta(m[:from-1], gen, next, short, o)
+	if exact && known == nil {
+		exact = t.proven(m, from, tools, o)
+	}
+	if !exact {
+		text = ""
+	}
 	return text, exact, nil
+}
+
+// proven reports whether the whole rendering ends with what follows the turn
+// m[from-1]: for continuations of a kind that the conformance check does not know.
+func (t *Template) proven(m []chat.Message, from int, tools []chat.Tool, o RenderOptions) bool {
+	o.Ended = Stopped
+	text, ok := t.delta(m[:from-1], m[from-1], m[from:], tools, o)
+	if !ok {
+		return false
+	}
+	whole, err := t.render(m, 0, tools, o)
+	return err == nil && strings.HasSuffix(whole, text)
 }
 
 func countCalls(m []chat.Message) int {
@@ -52,14 +77,37 @@ func countCalls(m []chat.Message) int {
 	return n
 }
 
-// stubHistory is what a delta's turn answers to.
-var stubHistory = []chat.Message{{Role: chat.User, Content: "q"}}
+// stub histories are what a delta's turn comes after: a question or, where
+// tools have answered before, that and one call. Some templates open a list of
+// results only once.
+var (
+	stubAsked  = []chat.Message{{Role: chat.User, Content: "q"}}
+	stubWorked = []chat.Message{
+		{Role: chat.User, Content: "q"},
+		{Role: chat.Assistant, Content: "a", ToolCalls: []chat.ToolCall{{Name: "alpha"}}},
+		{Role: chat.ToolRole, Content: "r"},
+	}
+)
 
-// delta computes the text that follows the turn gen, which comes after history
-// with firstCall calls before it.
-func (t *Template) delta(history []chat.Message, gen chat.Message, next []chat.Message, firstCall int, tools []chat.Tool, o RenderOptions) (string, bool) {
+// stubFor returns what stands for a history, and the number of its first call.
+func stubFor(history []chat.Message) ([]chat.Message, int) {
+	calls := countCalls(history)
+	worked := slices.ContainsFunc(history, func(m chat.Message) bool { return m.Role == chat.ToolRole })
+	if worked && calls > 0 {
+		return stubWorked, calls - 1
+	}
+	return stubAsked, calls
+}
+
+// delta computes the text that follows the turn gen after a history.
+func (t *Template) delta(history []chat.Message, gen chat.Message, next []chat.Message, tools []chat.Tool, o RenderOptions) (string, bool) {
+	short, firstCall := stubFor(history)
 	turn := stub(gen)
-	after, ok := t.after(history, turn, next, firstCall, tools, o)
+	after, ok := t.after(short, turn, next, firstCall, tools, o)
+	if !ok && turn.Content == "" { // a template that does not print calls
+		turn.Content = sentinel
+		after, ok = t.after(short, turn, next, firstCall, tools, o)
+	}
 	if !ok {
 		return "", false
 	}
@@ -67,14 +115,21 @@ func (t *Template) delta(history []chat.Message, gen chat.Message, next []chat.M
 	case Stopped:
 		return t.afterStop(after, o.Stop)
 	case CutInText:
-		return t.closed(history, chat.Message{Role: chat.Assistant, Content: sentinel}, after, tools, o)
+		return t.closed(chat.Message{Role: chat.Assistant, Content: sentinel}, after, tools, o)
 	}
-	return t.closed(history, chat.Message{Role: chat.Assistant, Reasoning: sentinel}, after, tools, o)
+	return t.closed(chat.Message{Role: chat.Assistant, Reasoning: sentinel}, after, tools, o)
 }
 
-// stub returns a turn that calls what gen calls and says nothing but the sentinel.
+// stub returns a turn that calls what gen calls, and says and thinks as much
+// as matters of it: something or nothing.
 func stub(gen chat.Message) chat.Message {
-	turn := chat.Message{Role: chat.Assistant, Content: sentinel}
+	turn := chat.Message{Role: chat.Assistant}
+	if gen.Content != "" || len(gen.ToolCalls) == 0 {
+		turn.Content = sentinel
+	}
+	if gen.Reasoning != "" {
+		turn.Reasoning = "t"
+	}
 	for _, call := range gen.ToolCalls {
 		turn.ToolCalls = append(turn.ToolCalls, chat.ToolCall{Name: call.Name, Arguments: []byte(`{"a":"` + sentinel + `"}`)})
 	}
@@ -131,7 +186,7 @@ func (t *Template) afterStop(a tails, stop string) (string, bool) {
 // turnEnd finds where in a.mid the turn's own text ends, and the token there
 // that stands for the stop token that was sampled; "" when there is none.
 func (t *Template) turnEnd(a tails, stop string) (int, string) {
-	if at, token := firstOf(a.mid, t.stops); at >= 0 && at <= len(a.last) && a.mid[:at] == a.last[:at] {
+	if at, token := firstOf(a.mid, append(t.stops[:len(t.stops):len(t.stops)], stop)); at >= 0 && at <= len(a.last) && a.mid[:at] == a.last[:at] {
 		closing := strings.HasPrefix(a.last[at:], token) // else it begins the next message
 		if closing || stop == "" || stop == token {
 			return at, token
@@ -157,7 +212,7 @@ func firstOf(text string, tokens []string) (int, string) {
 	at, found := -1, ""
 	for _, token := range tokens {
 		i := strings.Index(text, token)
-		if i >= 0 && (at < 0 || i < at || i == at && len(token) > len(found)) {
+		if token != "" && i >= 0 && (at < 0 || i < at || i == at && len(token) > len(found)) {
 			at, found = i, token
 		}
 	}
@@ -193,19 +248,19 @@ func looksLikeToken(text string) string {
 
 // closed returns the text that closes a turn that was cut where probe's
 // sentinel stands, and what follows the turn in a.
-func (t *Template) closed(history []chat.Message, probe chat.Message, a tails, tools []chat.Tool, o RenderOptions) (string, bool) {
+func (t *Template) closed(probe chat.Message, a tails, tools []chat.Tool, o RenderOptions) (string, bool) {
 	rest, ok := t.rest(a)
 	if !ok {
 		return "", false
 	}
 	o.NoGenerationPrompt = true
-	text, err := t.render(slices.Concat(history, []chat.Message{probe}), 0, tools, o)
+	text, err := t.render(slices.Concat(stubAsked, []chat.Message{probe}), 0, tools, o)
 	if err != nil {
 		return "", false
 	}
 	i := strings.LastIndex(text, sentinel)
 	if i < 0 {
-		return t.closedUnseen(history, a, tools, o)
+		return t.closedUnseen(a, tools, o)
 	}
 	closing := text[i+len(sentinel):]
 	if at, _ := firstOf(closing, t.stops); at >= 0 {
@@ -230,20 +285,63 @@ func (t *Template) rest(a tails) (string, bool) {
 const thinkEnd = "\n</think>\n\n"
 
 // closedUnseen closes a reasoning of a template that leaves it out of history.
-func (t *Template) closedUnseen(history []chat.Message, a tails, tools []chat.Tool, o RenderOptions) (string, bool) {
-	text, ok := t.closed(history, chat.Message{Role: chat.Assistant, Content: sentinel}, a, tools, o)
+func (t *Template) closedUnseen(a tails, tools []chat.Tool, o RenderOptions) (string, bool) {
+	text, ok := t.closed(chat.Message{Role: chat.Assistant, Content: sentinel}, a, tools, o)
 	if !ok || !t.thinks {
 		return "", false
 	}
 	return thinkEnd + text, true
 }
 
-// findStops collects the tokens that end a turn.
+// findStops collects the tokens that end a turn: those that are known and
+// those that the template itself ends one with.
 func (t *Template) findStops() []string {
-	stops := append([]string{t.set.Tokens["eos_token"]}, t.set.Stops...)
-	text, err := t.render(append(slices.Clone(stubHistory), stub(chat.Message{})), 0, nil, RenderOptions{NoGenerationPrompt: true})
-	if i := strings.LastIndex(text, sentinel); err == nil && i >= 0 {
-		stops = append(stops, t.mark(strings.TrimLeft(text[i+len(sentinel):], " \n")))
+	known := longestFirst(append([]string{t.set.Tokens["eos_token"]}, t.set.Stops...))
+	a, ok := t.after(stubAsked, stub(chat.Message{}), stubAsked, 0, nil, RenderOptions{})
+	if !ok {
+		return known
 	}
-	return longestFirst(stops)
+	if at, _ := firstOf(a.last, known); at >= 0 {
+		return known
+	}
+	if token := t.closingMark(a.last, t.alwaysPrompts()); token != "" {
+		return longestFirst(append(known, token))
+	}
+	if strings.TrimSpace(a.last) != "" {
+		return known
+	}
+	// Nothing closes a turn: the header of the message that follows ends it.
+	return longestFirst(append(known, t.mark(a.mid), t.resultHeader()))
+}
+
+// resultHeader returns the token that a tool result begins with.
+func (t *Template) resultHeader() string {
+	gen := chat.Message{ToolCalls: []chat.ToolCall{{Name: "alpha"}}}
+	a, ok := t.after(stubAsked, stub(gen), []chat.Message{{Role: chat.ToolRole, Content: "r"}}, 0, nil, RenderOptions{})
+	if !ok || !strings.HasPrefix(a.mid, a.last) {
+		return ""
+	}
+	return t.mark(a.mid[len(a.last):])
+}
+
+// alwaysPrompts reports whether the template ends with the generation prompt
+// even where none is asked for.
+func (t *Template) alwaysPrompts() bool {
+	open, err := t.render(stubAsked, 0, nil, RenderOptions{})
+	closed, errClosed := t.render(stubAsked, 0, nil, RenderOptions{NoGenerationPrompt: true})
+	return err == nil && errClosed == nil && open == closed
+}
+
+// closingMark returns the last token in what follows a turn, or the first where
+// a generation prompt comes after it.
+func (t *Template) closingMark(text string, first bool) string {
+	found := ""
+	for i := range text {
+		if token := t.mark(text[i:]); token != "" {
+			if found = token; first {
+				break
+			}
+		}
+	}
+	return found
 }

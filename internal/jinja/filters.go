@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // filterFunc takes the value and the arguments, in the order of the filter's parameters.
@@ -192,6 +193,7 @@ func truncate(f float64) Value {
 // parseInt is Python's int(s, base); nil when s is none.
 func parseInt(s string, base int) Value {
 	s = strings.TrimFunc(s, isSpace)
+	refuseDigits(s)
 	if base != 10 && base != 0 && (base < 2 || base > 36) {
 		return nil
 	}
@@ -234,9 +236,17 @@ func floatFilter(_ *state, a []Value) Value {
 	return or(a[1], Float(0))
 }
 
+// refuseDigits fails for digits of other scripts, which Python would read.
+func refuseDigits(s string) {
+	if !isASCII(s) && strings.IndexFunc(s, func(r rune) bool { return r > 0x7f && unicode.IsDigit(r) }) >= 0 {
+		fail("a number with digits beyond ASCII is not supported: %q", s)
+	}
+}
+
 // parseFloat is Python's float(s).
 func parseFloat(s string) (float64, bool) {
 	s = strings.TrimFunc(s, isSpace)
+	refuseDigits(s)
 	if strings.ContainsAny(s, "xXpP") || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
 		return 0, false
 	}

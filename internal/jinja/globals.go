@@ -28,8 +28,8 @@ func lookupGlobal(vars *Dict, name string) Value {
 // refuseGlobal fails for a function that Jinja2 has and this package lacks.
 func refuseGlobal(name string) {
 	switch name {
-	case "lipsum", "cycler", "joiner":
-		fail("the function %s is not supported", name)
+	case "lipsum", "cycler", "joiner", "self":
+		fail("the global %s is not supported", name)
 	}
 }
 

@@ -134,7 +134,7 @@ func isLoop(v Value) bool {
 
 func isCallable(v Value) bool {
 	switch v.(type) {
-	case *callable, *loopContext:
+	case *callable, *loopContext, *undefined: // calling an undefined raises, but it can be called
 		return true
 	}
 	return false

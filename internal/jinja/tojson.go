@@ -175,11 +175,8 @@ func (w *jsonWriter) str(s string) {
 	start := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && (c < utf8.RuneSelf && c != 0x7f || !w.ascii) {
+		if c >= 0x20 && c != '"' && c != '\\' && (c < 0x7f || !w.ascii) {
 			continue
-		}
-		if c == 0x7f {
-			continue // json.dumps escapes it in neither mode
 		}
 		dst = append(dst, s[start:i]...)
 		size := 1

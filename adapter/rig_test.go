@@ -52,6 +52,13 @@ func newRig(t testing.TB, eo sglangtest.Options, tweak ...func(*adapter.Options)
 	}, tweak)
 }
 
+// newRigWith makes a rig over loopback connections for a model of its own.
+func newRigWith(t testing.TB, eo sglangtest.Options, eos int32, decode func([]int32) string, tweak ...func(*adapter.Options)) *rig {
+	t.Helper()
+	eo.EOS, eo.Decode = []int32{eos}, decode
+	return newRig(t, eo, tweak...)
+}
+
 // newMemRig makes a rig over in-memory connections, for use in a bubble.
 func newMemRig(t testing.TB, eo sglangtest.Options, tweak ...func(*adapter.Options)) *rig {
 	t.Helper()
@@ -64,8 +71,9 @@ func newMemRig(t testing.TB, eo sglangtest.Options, tweak ...func(*adapter.Optio
 
 func rigOn(t testing.TB, eo sglangtest.Options, serve func(string, http.Handler) (string, *http.Client), tweak []func(*adapter.Options)) *rig {
 	t.Helper()
-	eo.EOS = []int32{imEnd}
-	eo.Decode = byteTokenizer{}.Decode
+	if eo.EOS == nil {
+		eo.EOS, eo.Decode = []int32{imEnd}, byteTokenizer{}.Decode
+	}
 	r := &rig{t: t, engine: sglangtest.New(eo), log: &syncBuffer{}}
 	url, client := serve("engine", r.engine)
 	engine, err := sglang.New(url, sglang.Options{Attempts: 2, FirstWait: time.Millisecond, HTTP: client})

@@ -159,7 +159,7 @@ func (t *Tokenizer) addTokens(tokens []AddedToken) error {
 			return fmt.Errorf("%q: empty or there twice", a.Content)
 		}
 		seen[a.Content] = true
-		id, known := t.vocab.id(a.Content)
+		id, known := t.vocab.id([]byte(a.Content))
 		if !known {
 			id = next
 			next++

@@ -27,9 +27,12 @@ func (f *file) build() (*Tokenizer, error) {
 	if err := t.findByteIDs(); err != nil {
 		return nil, fmt.Errorf("model: vocab: %w", err)
 	}
-	pairs, err := f.Model.readMerges(t.vocab)
+	pairs, cuts, err := f.Model.readMerges(t)
 	if err != nil {
 		return nil, fmt.Errorf("model: merges: %w", err)
+	}
+	if cuts != nil {
+		t.steps = append(t.steps, cuts)
 	}
 	if err := t.addTokens(f.Added); err != nil {
 		return nil, fmt.Errorf("added_tokens: %w", err)
@@ -61,13 +64,12 @@ func (m *model) readVocab(byteLevel bool) (*vocab, error) {
 	v := newVocab(bytes.Count(m.vocab, []byte{':'}), byteLevel)
 	j := &jsonScanner{data: m.vocab}
 	return v, j.object(func(key []byte) error {
-		token := string(key)
 		id, err := j.id()
 		if err != nil {
-			return fmt.Errorf("%q: %w", token, err)
+			return fmt.Errorf("%q: %w", key, err)
 		}
-		if !v.add(token, id) {
-			return fmt.Errorf("%q: this token or its id %d is there twice", token, id)
+		if !v.add(key, id) {
+			return fmt.Errorf("%q: this token or its id %d is there twice", key, id)
 		}
 		return nil
 	})
@@ -79,7 +81,7 @@ func (t *Tokenizer) findByteIDs() error {
 	for b := range t.byteIDs {
 		id, ok := t.vocab.lookup([]byte{byte(b)}, false)
 		if !t.vocab.levels {
-			id, ok = t.vocab.id(fmt.Sprintf("<0x%02X>", b))
+			id, ok = t.vocab.id(fmt.Appendf(nil, "<0x%02X>", b))
 		}
 		if inUTF8 := b != 0xC0 && b != 0xC1 && b < 0xF5; !ok && inUTF8 {
 			return fmt.Errorf("no token for byte %#02x: it would be dropped or unknown", b)
@@ -89,35 +91,50 @@ func (t *Tokenizer) findByteIDs() error {
 	return nil
 }
 
-// readMerges reads merges in either form, "a b" or ["a", "b"].
-func (m *model) readMerges(v *vocab) (*pairTable, error) {
+// readMerges reads merges in either form, "a b" or ["a", "b"], and, if the
+// model is not byte-level, finds where words can be cut.
+func (m *model) readMerges(t *Tokenizer) (*pairTable, *cutter, error) {
 	j := &jsonScanner{data: m.merges}
 	read, atMost := j.merge, bytes.Count(m.merges, []byte{','})+1
 	if firstElement(m.merges) == '[' {
 		read, atMost = j.mergeList, atMost/2
 	}
 	pairs := newPairTable(atMost)
-	var left, right, joined []byte
+	var cuts *cutter
+	isByte := make(map[int32]bool)
+	if !t.vocab.levels && !m.IgnoreMerges {
+		cuts = newCutter()
+		for _, id := range t.byteIDs {
+			isByte[id] = true
+		}
+	}
+	var parts [3][]byte // left, right, both joined
+	var ids [3]int32
 	rank := uint32(0)
 	err := j.array(func() error {
 		var err error
-		if left, right, err = read(left[:0], right[:0]); err != nil {
+		if parts[0], parts[1], err = read(parts[0][:0], parts[1][:0]); err != nil {
 			return fmt.Errorf("merge %d: %w", rank, err)
 		}
-		joined = append(append(joined[:0], left...), right...)
-		var ids [3]int32
-		for i, part := range [][]byte{left, right, joined} {
-			id, ok := v.id(string(part))
-			if !ok {
+		if bytes.HasPrefix(parts[0], []byte("#version")) {
+			return nil // the first line of a merges.txt
+		}
+		parts[2] = append(append(parts[2][:0], parts[0]...), parts[1]...)
+		for i, part := range parts {
+			var ok bool
+			if ids[i], ok = t.vocab.id(part); !ok {
 				return fmt.Errorf("merge %d: %q is not in the vocabulary", rank, part)
 			}
-			ids[i] = id
 		}
 		pairs.put(ids[0], ids[1], rank, ids[2])
 		rank++
+		if isByte[ids[0]] || isByte[ids[1]] {
+			cuts = nil // its tokens do not show the characters that it joins
+		}
+		cuts.add(parts[2])
 		return nil
 	})
-	return pairs, err
+	return pairs, cuts, err
 }
 
 // firstElement returns the byte that the first element of a JSON array begins

@@ -145,7 +145,7 @@ func stripper(c string, start, stop int) func(string) string {
 func decodeLevels(tokens []string) []string {
 	var out []byte
 	for _, token := range tokens {
-		raw, ok := appendLevelBytes(nil, token)
+		raw, ok := appendLevelBytes(nil, []byte(token))
 		if !ok {
 			raw = []byte(token)
 		}

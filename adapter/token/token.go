@@ -115,7 +115,7 @@ func (t *Tokenizer) ID(token string) (id int32, ok bool) {
 	if id, ok := t.addedIDs[token]; ok {
 		return id, true
 	}
-	return t.vocab.id(token)
+	return t.vocab.id([]byte(token))
 }
 
 // Token returns what an id is decoded from, spelled as in tokenizer.json;

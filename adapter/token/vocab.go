@@ -43,7 +43,7 @@ func newVocab(n int, byteLevel bool) *vocab {
 
 // add enters a token, spelled as in tokenizer.json. It reports false where the
 // token or its id is there already.
-func (v *vocab) add(token string, id int32) bool {
+func (v *vocab) add(token []byte, id int32) bool {
 	var buf [64]byte
 	raw, verbatim := v.raw(buf[:0], token)
 	slot, ok := v.find(raw, verbatim)
@@ -61,7 +61,7 @@ func (v *vocab) add(token string, id int32) bool {
 }
 
 // id returns the id of a token that is spelled as in tokenizer.json.
-func (v *vocab) id(token string) (int32, bool) {
+func (v *vocab) id(token []byte) (int32, bool) {
 	var buf [64]byte
 	raw, verbatim := v.raw(buf[:0], token)
 	return v.lookup(raw, verbatim)
@@ -116,7 +116,7 @@ func (v *vocab) spelled(id int32) (string, bool) {
 }
 
 // raw appends to dst the bytes that token stands for.
-func (v *vocab) raw(dst []byte, token string) (raw []byte, verbatim bool) {
+func (v *vocab) raw(dst, token []byte) (raw []byte, verbatim bool) {
 	if v.levels {
 		if raw, ok := appendLevelBytes(dst, token); ok {
 			return raw, false
@@ -127,14 +127,14 @@ func (v *vocab) raw(dst []byte, token string) (raw []byte, verbatim bool) {
 
 // appendLevelBytes appends the bytes that token's characters stand for in
 // byte-level models. It reports false if one stands for none.
-func appendLevelBytes(dst []byte, token string) ([]byte, bool) {
+func appendLevelBytes(dst, token []byte) ([]byte, bool) {
 	for i := 0; i < len(token); {
 		if c := token[i]; c > ' ' && c < 0x7f {
 			dst = append(dst, c)
 			i++
 			continue
 		}
-		r, n := utf8.DecodeRuneInString(token[i:])
+		r, n := utf8.DecodeRune(token[i:])
 		if int(r) >= len(byteAlphabet.bytes) || byteAlphabet.bytes[r] < 0 {
 			return nil, false
 		}
@@ -189,7 +189,7 @@ func (v *vocab) respell(id int32, token string) {
 }
 
 func (v *vocab) store(token string) span {
-	raw, verbatim := v.raw(nil, token)
+	raw, verbatim := v.raw(nil, []byte(token))
 	v.bytes = append(v.bytes, raw...)
 	return span{uint32(len(v.bytes) - len(raw)), uint32(len(raw)), verbatim, true}
 }

@@ -6,7 +6,7 @@ import (
 
 // givenFormats are the formats with cases that SGLang itself has answered.
 func givenFormats() []string {
-	return []string{"qwen3_coder", "qwen25", "hermes", "glm45", "glm47", "kimi_k2", "deepseekv3", "deepseekv31", "deepseekv32", "deepseekv4", "minimax-m2", "mistral", "llama3", "gpt-oss"}
+	return []string{"qwen3_coder", "qwen25", "hermes", "glm45", "glm47", "kimi_k2", "deepseekv3", "deepseekv31", "deepseekv32", "deepseekv4", "minimax-m2", "mistral", "llama3", "gpt-oss", "mimo", "step3", "pythonic"}
 }
 
 func TestCompatEqualsSGLang(t *testing.T) {

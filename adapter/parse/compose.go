@@ -145,22 +145,11 @@ func skipSpace(s string, i int) int {
 
 // strict composes the spans of the reasoning and of what follows it.
 func (p *Parser) strict(in Input) Result {
-	t, flags := p.thought(in)
-	body := in.Text[t.rest:]
-	ts := newToolset(in.Tools)
-	s := &scanner{text: body, ts: ts, cut: in.Cut}
-	switch {
-	case p.tool != nil:
-		s = p.tool.readStrict(body, ts, in.Cut)
-		if len(s.calls) == 0 && !ts.empty() {
-			if x := p.fallback(body, ts, in.Cut); len(x.calls) > 0 {
-				s = x
-			}
-		}
-	default:
-		s = p.fallback(body, ts, in.Cut)
+	if p.harmony() {
+		return p.messages(in)
 	}
-	got := s.result()
+	t, flags := p.thought(in)
+	got := p.calls(in.Text[t.rest:], newToolset(in.Tools), in.Cut).result()
 	out := Result{
 		Reasoning: in.Text[t.start:t.end], Text: pyStrip(got.Text), Residue: got.Residue,
 		Calls: got.Calls, Withheld: got.Withheld, Flags: addFlag(flags, got.Flags...),
@@ -174,20 +163,67 @@ func (p *Parser) strict(in Input) Result {
 	return out
 }
 
-// fallback reads calls to known tools in parameter markup. Where the model has
-// another format they are flagged as foreign.
+// harmony reports whether outputs are messages on channels, which are read in
+// one pass.
+func (p *Parser) harmony() bool {
+	return p.reasoning != nil && p.reasoning.harmony || p.tool != nil && p.tool.names[0] == "gpt-oss"
+}
+
+// messages reads an output in harmony, token by token where the ids are given.
+func (p *Parser) messages(in Input) Result {
+	text, marks, exact := harmonyInput(in)
+	s := newScanner(text, newToolset(in.Tools), in.Cut)
+	if !exact {
+		marks = harmonyTextMarks(text)
+	}
+	s.harmonyMessages(marks, exact)
+	s.finish()
+	if p.tool == nil || p.tool.names[0] != "gpt-oss" {
+		for i := range s.calls {
+			s.calls[i].Flags = addFlag(s.calls[i].Flags, ForeignFormat)
+		}
+	}
+	got := s.result()
+	return Result{
+		Reasoning: s.join(SpanReasoning), Text: pyStrip(got.Text), Residue: got.Residue,
+		Calls: got.Calls, Withheld: got.Withheld, Flags: got.Flags, Spans: got.Spans,
+	}
+}
+
+// calls reads the calls in what follows the reasoning.
+func (p *Parser) calls(body string, ts *toolset, cut bool) *scanner {
+	if p.tool == nil {
+		return p.fallback(body, ts, cut)
+	}
+	s := p.tool.readStrict(body, ts, cut)
+	if len(s.calls) > 0 || !strings.Contains(body, functionOpen) {
+		return s
+	}
+	if x := p.fallback(body, ts, cut); len(x.calls) > 0 {
+		return x
+	}
+	return s
+}
+
+// fallback reads calls to known tools in parameter markup; others are text.
+// Where the model has another format they are flagged as foreign.
 func (p *Parser) fallback(body string, ts *toolset, cut bool) *scanner {
 	f := qwen3CoderFormat()
 	s := f.readStrict(body, ts, cut)
-	for i := range s.calls {
-		if ts.find(s.calls[i].Name) == nil {
-			empty := &scanner{text: body, ts: ts, cut: cut}
-			empty.textTo(len(body))
-			return empty
+	known := s.calls[:0]
+	for _, c := range s.calls {
+		if ts.find(c.Name) == nil {
+			s.spans[c.span].Kind = SpanText
+			continue
 		}
 		if p.tool != nil {
-			s.calls[i].Flags = addFlag(s.calls[i].Flags, ForeignFormat)
+			c.Flags = addFlag(c.Flags, ForeignFormat)
 		}
+		known = append(known, c)
+	}
+	s.calls = known
+	if len(known) == 0 {
+		s.flags = nil
 	}
 	return s
 }

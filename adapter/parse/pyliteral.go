@@ -37,6 +37,9 @@ type pyReader struct {
 	i     int
 	depth int // open brackets: line ends are blanks inside them
 	err   error
+
+	constants bool // no signs, sums, tuples and sets
+	signs     bool // but signs
 }
 
 // leadIn skips empty lines; an indented first line is a syntax error.
@@ -117,6 +120,9 @@ func (p *pyReader) expr() (value, bool) {
 	if op != '+' && op != '-' {
 		return left, true
 	}
+	if p.constants {
+		return value{}, false
+	}
 	p.i++
 	p.peek()
 	right, ok := p.atom()
@@ -136,6 +142,9 @@ func (p *pyReader) signed() (v value, signs int, ok bool) {
 	if sign != '+' && sign != '-' {
 		v, ok = p.atom()
 		return v, 0, ok
+	}
+	if p.constants && !p.signs {
+		return value{}, 1, false
 	}
 	p.i++
 	p.peek()
@@ -190,7 +199,7 @@ func (p *pyReader) atom() (value, bool) {
 	case "True", "False":
 		return boolValue(word == "True"), true
 	case "set":
-		if p.peek() == '(' {
+		if p.peek() == '(' && !p.constants {
 			p.i++
 			p.depth++
 			closed := p.peek() == ')'
@@ -234,7 +243,7 @@ func (p *pyReader) bracket(open byte) (value, bool) {
 	if open == '(' && len(out.list) == 1 && !comma {
 		return out.list[0], true
 	}
-	return out, true
+	return out, !p.constants || out.kind == kList
 }
 
 // braces reads the rest of a dict or a set.
@@ -272,6 +281,9 @@ func (p *pyReader) braces() (value, bool) {
 	p.i++
 	if !isSet {
 		return d.value(), true
+	}
+	if p.constants {
+		return value{}, false
 	}
 	out := value{kind: kSet}
 	for i := 0; i < len(d.list); i += 2 {

@@ -12,6 +12,7 @@ type reasoningFormat struct {
 	fixed      bool   // forced, or not, whatever is told
 	harmony    bool
 	keep       bool // minimax-append-think: the text with a start tag before it
+	dropEnd    bool // an end tag at the start that closes nothing is left out
 }
 
 const (
@@ -43,7 +44,8 @@ func reasoningFormats() []reasoningFormat {
 		{name: "mistral", start: "[THINK]", end: "[/THINK]"},
 		{name: "gemma4", start: "<|channel>", label: "thought\n", end: "<channel|>"},
 		think("hunyuan", "<tool_calls>"),
-		{name: "minimax-m3", start: "<mm:think>", end: "</mm:think>"},
+		{name: "minimax-m3", start: "<mm:think>", end: "</mm:think>", dropEnd: true},
+		{name: "kimi_k3", start: "<|open|>think<|sep|>", end: "<|close|>think<|sep|>", toolMarker: "<|open|>tools<|sep|>", forced: true},
 	}
 }
 
@@ -87,10 +89,13 @@ func (f *reasoningFormat) open(force *bool) bool {
 
 // find returns the thought of a text that has one.
 func (f *reasoningFormat) find(text string, in bool) thought {
-	if !in {
-		return thought{}
-	}
 	t := thought{}
+	if !in {
+		if f.dropEnd && strings.HasPrefix(text, f.end) {
+			t.rest, t.closed = len(f.end), true
+		}
+		return t
+	}
 	tag := f.start + f.label
 	for strings.HasPrefix(text[t.start:], tag) {
 		t.start += len(tag)

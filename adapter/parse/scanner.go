@@ -32,14 +32,24 @@ type scanned struct {
 // costs nothing.
 type mark struct{ from, at int }
 
+func newScanner(text string, ts *toolset, cut bool) *scanner {
+	return &scanner{text: text, ts: ts, cut: cut, marks: map[string]*mark{}}
+}
+
+// readStrict lays a text out. Without tools all of it is text.
 func (f *toolFormat) readStrict(text string, ts *toolset, cut bool) *scanner {
-	s := &scanner{text: text, ts: ts, cut: cut, marks: map[string]*mark{}}
+	s := newScanner(text, ts, cut)
 	if !ts.empty() {
 		f.strict(s)
 	}
-	s.textTo(len(text))
-	s.noteTextAfter()
+	s.finish()
 	return s
+}
+
+// finish makes the rest text.
+func (s *scanner) finish() {
+	s.textTo(len(s.text))
+	s.noteTextAfter()
 }
 
 // seek returns where markup that fits stands at or after from, or -1. key

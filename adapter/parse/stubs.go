@@ -1,5 +1,0 @@
-package parse
-
-func (s *scanner) mistralCalls() {}
-func (s *scanner) llamaCalls()   {}
-func (s *scanner) harmonyCalls() {}

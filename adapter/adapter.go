@@ -74,7 +74,7 @@ type Record struct {
 	Turns     int // recorded turns, side calls not counted
 	SideCalls int
 	Abandoned int              // turns that the client did not get or did not use
-	Rewrites  map[string]int   // canonicalisations, by name
+	Rewrites  map[string]int   // canonicalisations, by name: how many the request had that needed most of them
 	Budget    string           // "turns" or "tokens" when a turn was refused because that budget was spent; else ""
 	Tree      *trajectory.Tree // the conversations, for reports; nil from a fake
 }

@@ -52,14 +52,23 @@ func (ses *session) join(key flightKey, req *chat.Request, d chat.Dialect) *flig
 	ctx, cancel := context.WithCancelCause(ses.ctx)
 	f := &flight{key: key, req: req, ctx: ctx, cancel: cancel, done: make(chan struct{}), clients: 1, started: time.Now()}
 	ses.flights[key] = f
-	for _, name := range req.Rewrites {
-		ses.rewrites[name]++
-	}
+	ses.noteRewrites(req.Rewrites)
 	go func() {
 		defer close(f.done)
 		f.turn, f.answer, f.err = ses.generate(f.ctx, d, req, f.started)
 	}()
 	return f
+}
+
+// noteRewrites keeps how often each canonicalisation was needed in one request.
+// Requests repeat their history, and with it what was canonicalised before, so
+// the counts are not summed. ses.mu is held.
+func (ses *session) noteRewrites(names []string) {
+	counts := map[string]int{}
+	for _, name := range names {
+		counts[name]++
+		ses.rewrites[name] = max(ses.rewrites[name], counts[name])
+	}
 }
 
 // leave takes a client off a flight. The last one ends it, and waits until the

@@ -9,7 +9,7 @@ import (
 )
 
 // maxID bounds ids and, with them, the memory that a file can ask for.
-const maxID = 1 << 24
+const maxID = 1 << 22
 
 // A file is a tokenizer.json taken apart. What is large stays unread in the
 // file's own bytes.

@@ -92,9 +92,8 @@ var (
 // stubFor returns what stands for a history, and the number of its first call.
 func stubFor(history []chat.Message) ([]chat.Message, int) {
 	calls := countCalls(history)
-	worked := slices.ContainsFunc(history, func(m chat.Message) bool { return m.Role == chat.ToolRole })
-	if worked && calls > 0 {
-		return stubWorked, calls - 1
+	if slices.ContainsFunc(history, func(m chat.Message) bool { return m.Role == chat.ToolRole }) {
+		return stubWorked, calls - countCalls(stubWorked)
 	}
 	return stubAsked, calls
 }

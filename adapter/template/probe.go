@@ -45,7 +45,7 @@ func histories() [][]chat.Message {
 		{Role: chat.User, Content: mark(7)},
 	}
 	again := []chat.Message{
-		{Role: chat.Assistant, Content: mark(8), ToolCalls: []chat.ToolCall{probeCall("beta", 9)}},
+		{Role: chat.Assistant, Content: mark(8), Reasoning: "qzR3qz", ToolCalls: []chat.ToolCall{probeCall("beta", 9)}},
 		{Role: chat.ToolRole, Content: mark(10)},
 	}
 	return [][]chat.Message{

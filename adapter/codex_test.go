@@ -1,0 +1,138 @@
+package adapter_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/internal/cases"
+)
+
+func codexPath(t *testing.T) string { return cases.Cache(t, "clis/codex-0.171.0", "clis") }
+
+// codexCorners holds what Codex could change of a turn before it sends it back.
+func codexCorners(dir string) []string {
+	exec := func(args string) string { return call("exec_command", args) }
+	return []string{
+		think("\nthink\n", "\n\nHello  \n"+exec(`{"cmd": "ls -la"}`)),
+		think("a", exec(`{ "workdir" : "/tmp",   "cmd":"pwd" }`)+"\n"+exec(`{"cmd":"echo 2"}`)+"\n"+call("view_image", `{"path": "nope.png"}`)),
+		"bad " + "<tool_call>\n{\"name\": \"exec_command\", \"arguments\": {\"cmd\": \"echo trunc\n</tool_call>",
+		call("no_such_tool", `{"a": 1}`) + "\n" + exec(`{"cmd": "false"}`),
+		"one\n" + exec(`{"cmd": "echo x"}`) + "\nafter",
+		exec(`{"cmd": "sleep 1; echo slow", "yield_time_ms": 250}`),
+		exec(`{"cmd": "yes | head -c 200000"}`),
+		exec(`{"cmd": "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: calc.py\n@@\n def add(a, b):\n-    return a - b\n+    return a + b\n*** End Patch\nEOF\n", "workdir": "` + dir + `"}`),
+		call("update_plan", `{"plan": [{"step": "a", "status": "completed"}]}`),
+		exec(`{"cmd": "echo 9007199254740993", "max_output_tokens": 1000.0}`),
+		think("done", "All done.\n"),
+	}
+}
+
+func TestCodexContinuesTheVeryIDs(t *testing.T) {
+	path := codexPath(t)
+	var c *cliRig
+	c = newCLIRig(t, func(prompt string) string { return script(c.dir, codexCorners(c.dir)...)(prompt) })
+	ses := c.open("s", optionsFor(t))
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	code, out := run(t, c.codex(ctx, path, ses.Token, task))
+	rec := c.checkRun(t, code, out, 1)
+	if want := len(codexCorners("")); rec.Turns != want {
+		t.Errorf("%d turns, want %d; output:\n%s", rec.Turns, want, lastBytes(out, 3000))
+	}
+	if fixed, _ := os.ReadFile(filepath.Join(c.dir, "calc.py")); !strings.Contains(string(fixed), "a + b") {
+		t.Errorf("calc.py is %q; output:\n%s", fixed, lastBytes(out, 3000))
+	}
+	t.Logf("figure: %d turns, %d/%d continue the very ids, rewrites %v", rec.Turns, rec.Turns-roots(c.engine.Log()), rec.Turns-1, rec.Rewrites)
+}
+
+func TestCodexRunsNoMalformedCall(t *testing.T) {
+	path := codexPath(t)
+	var c *cliRig
+	c = newCLIRig(t, func(prompt string) string { return script(c.dir, malformed(c.dir, "exec_command", "cmd")...)(prompt) })
+	ses := c.open("s", optionsFor(t))
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	code, out := run(t, c.codex(ctx, path, ses.Token, task))
+	rec := c.checkRun(t, code, out, 1)
+	if ran := executed(t, c.dir); len(ran) > 0 || rec.Turns != 26 {
+		t.Errorf("%d turns, want 26; executed: %v; output:\n%s", rec.Turns, ran, lastBytes(out, 3000))
+	}
+	t.Logf("figure: %d turns with 20 malformed and 5 cut calls, none executed", rec.Turns)
+}
+
+func TestCodexSubagentAndCompaction(t *testing.T) {
+	path := codexPath(t)
+	var c *cliRig
+	c = newCLIRig(t, func(prompt string) string {
+		switch {
+		case strings.Contains(lastBytes(prompt, 3000), "You are performing a CONTEXT CHECKPOINT COMPACTION"):
+			return "SUMMARY: we print numbers."
+		case strings.Contains(prompt, "SUMMARY: we print numbers."):
+			return script(c.dir, call("exec_command", `{"cmd": "echo after"}`), "Finished.")(prompt[strings.LastIndex(prompt, "SUMMARY: we"):] + "<|im_start|>assistant\n")
+		case strings.Contains(prompt, "SUBTASK") && !strings.Contains(prompt, task):
+			return script(c.dir, call("exec_command", `{"cmd": "cat calc.py"}`), "REPORT: line 2")(prompt)
+		}
+		switch n := turnsSaid(prompt); n {
+		case 0:
+			return call("spawn_agent", `{"message": "SUBTASK: find the bug"}`)
+		case 1:
+			_, after, _ := cutLast(prompt, `agent_id\":\"`)
+			if after == "" {
+				_, after, _ = cutLast(prompt, `agent_id":"`)
+			}
+			id, _, _ := strings.Cut(after, `"`)
+			return call("wait_agent", `{"targets": ["`+strings.TrimSuffix(id, `\`)+`"], "timeout_ms": 20000}`)
+		default:
+			return call("exec_command", fmt.Sprintf(`{"cmd": "seq %d000 %d900"}`, n, n))
+		}
+	})
+	ses := c.open("s", optionsFor(t))
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	code, out := run(t, c.codex(ctx, path, ses.Token, task, "model_context_window = 40000"))
+	rec := c.checkRun(t, code, out, 4)
+	kinds, labels := map[chat.Kind]int{}, map[chat.Kind]int{}
+	for _, seg := range rec.Segments {
+		labels[seg.Label]++
+		for _, turn := range seg.Turns {
+			if turn.Owned {
+				kinds[turn.Kind]++
+			}
+		}
+	}
+	if kinds[chat.Compaction] != 1 || kinds[chat.Subagent] != 2 || labels[chat.Subagent] != 1 {
+		t.Errorf("turns by kind %v, segments by label %v; output:\n%s", kinds, labels, lastBytes(out, 3000))
+		c.explain(t, rec)
+	}
+	t.Logf("figure: %d turns by kind %v, segments by label %v", rec.Turns, kinds, labels)
+}
+
+func TestPiContinuesTheVeryIDs(t *testing.T) {
+	path := filepath.Join(cases.Cache(t, "clis/pi", "clis"), "node_modules/@earendil-works/pi-coding-agent/dist/cli.js")
+	var c *cliRig
+	c = newCLIRig(t, func(prompt string) string {
+		return script(c.dir,
+			think("I should read.\n", "\nReading the file. \n"+call("read", `{"path": "DIR/calc.py"}`)),
+			call("edit", `{"path": "DIR/calc.py", "edits": [{"oldText": "return a - b", "newText": "return a + b"}]}`),
+			think("two calls", call("bash", `{"command": "git diff --stat"}`)+"\n"+call("bash", `{ "command": "echo trunc`)+"\n"),
+			"Trying.\n"+call("bash", `{"command": "sleep 1; echo 1"}`)+"\n"+call("bash", `{"command": "echo 2", "timeout": 5.0}`),
+			call("no_such_tool", `{"a": 9007199254740993}`),
+			think("done", "Fixed."),
+		)(prompt)
+	})
+	ses := c.open("s", optionsFor(t))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	code, out := run(t, c.pi(ctx, path, ses.Token, task))
+	rec := c.checkRun(t, code, out, 1)
+	if rec.Turns != 6 {
+		t.Errorf("%d turns, want 6; output:\n%s", rec.Turns, lastBytes(out, 3000))
+	}
+	t.Logf("figure: %d turns, rewrites %v", rec.Turns, rec.Rewrites)
+}

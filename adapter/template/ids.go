@@ -31,16 +31,23 @@ func (t *Template) findIDStyle(source string) idStyle {
 		(t.toolUse == nil || !t.toolUse.Reads("id") && !t.toolUse.Reads("tool_call_id")) {
 		return noIDs
 	}
-	if strings.Contains(source, "functions.") || strings.Contains(source, "<|tool_call_begin|>") {
-		t.ids = kimiIDs
-		probe := []chat.Message{
-			{Role: chat.User, Content: "a"},
-			{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{Name: "f"}}},
-			{Role: chat.ToolRole, Content: "b"},
-		}
-		if _, err := t.render(probe, 0, nil, RenderOptions{}); err == nil {
-			return kimiIDs
-		}
+	if !strings.Contains(source, "functions.") && !strings.Contains(source, "<|tool_call_begin|>") {
+		return nineIDs
 	}
-	return nineIDs
+	if !t.takes(kimiIDs) && t.takes(nineIDs) {
+		return nineIDs
+	}
+	return kimiIDs
+}
+
+// takes reports whether the template renders a call and its result with ids of
+// a style.
+func (t *Template) takes(style idStyle) bool {
+	t.ids = style
+	_, err := t.render([]chat.Message{
+		{Role: chat.User, Content: "a"},
+		{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{Name: "f"}}},
+		{Role: chat.ToolRole, Content: "b"},
+	}, 0, nil, RenderOptions{})
+	return err == nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,13 +16,15 @@ import (
 	"github.com/agentrl-go/agentrl/sandbox/local"
 )
 
+var boxes = sync.OnceValue(func() *local.Provider { return &local.Provider{} })
+
 // newBox boots a sandbox of this machine's own image. It needs root.
 func newBox(t testing.TB) sandbox.Sandbox {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("local sandboxes with users need root")
 	}
-	sb, err := (&local.Provider{}).Create(t.Context(), sandbox.Spec{})
+	sb, err := boxes().Create(t.Context(), sandbox.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}

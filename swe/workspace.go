@@ -118,7 +118,7 @@ func (w *Workspace) own(ctx context.Context, sb sandbox.Sandbox) error {
 		"u=$(id -u " + sandbox.AgentUser + ") g=$(id -g " + sandbox.AgentUser + ")\n" +
 		"chown -R -h \"$u:$g\" .\n" +
 		"git config --system --get-all safe.directory 2>/dev/null | grep -qxF '*' || git config --system --add safe.directory '*' || :\n"
-	exit, out, err := detached(ctx, sb, sandbox.Cmd{Script: script}, stateRoot+"own.log", stepLimit)
+	exit, out, err := detached(ctx, sb, sandbox.Cmd{Script: script}, w.logOf(sb, "own"), stepLimit)
 	if err != nil {
 		return fmt.Errorf("give the work directory to the agent: %w", err)
 	}

@@ -226,4 +226,3 @@ func parseReward(data []byte) (float64, bool) {
 	}
 	return reward, !math.IsNaN(reward) && reward >= 0 && reward <= 1
 }
-

@@ -1,73 +1,61 @@
 package scaleswe
 
 import (
-	"encoding/json"
 	"os"
+	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/sandbox/local"
 	"github.com/agentrl-go/agentrl/swe"
+	"github.com/agentrl-go/agentrl/swe/swetest"
 )
 
-const setup = `set -e
+const repo = `set -e
 mkdir -p /srv/repo/pkg /srv/repo/tests && cd /srv/repo && git init -q -b main .
 printf 'def add(a, b):\n    return a - b\n' >pkg/calc.py; : >pkg/__init__.py; : >tests/__init__.py
 printf 'import unittest\nfrom pkg.calc import add\n\nclass T(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n    def test_zero(self):\n        self.assertEqual(add(0, 0), 0)\n' >tests/test_calc.py
-git -c user.name=b -c user.email=b@b add -A; git -c user.name=b -c user.email=b@b commit -qm base
+git add -A; git -c user.name=b -c user.email=b@b commit -qm base
 `
 
 const fix = `sed -i 's/a - b/a + b/' pkg/calc.py`
 
-func box(t *testing.T) sandbox.Sandbox {
+var boxes = sync.OnceValue(func() *local.Provider { return &local.Provider{} })
+
+// pytestDir is where this machine has pytest's packages; "" where it has none.
+var pytestDir = sync.OnceValue(func() string {
+	out, err := exec.Command("python3", "-c", "import pytest, os; print(os.path.dirname(os.path.dirname(pytest.__file__)))").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+})
+
+func newBench(t testing.TB) *swetest.Bench {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
+		t.Skip("sandboxes with users need root")
 	}
-	sb, err := (&local.Provider{}).Create(t.Context(), sandbox.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
-	sh(t, sb, "", "/", setup)
-	return sb
+	return &swetest.Bench{Boxes: boxes(), Setup: repo}
 }
 
-func sh(t *testing.T, sb sandbox.Sandbox, user, dir, script string) {
+// pytestBench has pytest at /opt/pytest, for rows with that in PYTHONPATH.
+func pytestBench(t testing.TB) *swetest.Bench {
 	t.Helper()
-	res, err := sb.Exec(t.Context(), sandbox.Cmd{Script: script, User: user, Dir: dir})
-	if err != nil || !res.Ok() {
-		t.Fatalf("%s: %v %d %s", script, err, res.Code, res.Stderr)
+	b := newBench(t)
+	dir := pytestDir()
+	if dir == "" {
+		t.Skip("this machine has no pytest")
 	}
+	b.Setup += "mkdir /opt/pytest; cd " + dir + "; for p in pytest _pytest pluggy iniconfig packaging pygments py.py; do cp -R $p /opt/pytest/; done\n" +
+		"cp -R pytest-*.dist-info pluggy-*.dist-info /opt/pytest/; chmod -R a+rX /opt/pytest\n"
+	return b
 }
 
-// rollout prepares, lets the agent act, takes the diff and grades it.
-func rollout(t *testing.T, o Options, metadata, agent string) (swe.Patch, swe.Evaluation) {
-	t.Helper()
-	var row swe.Row
-	if err := json.Unmarshal([]byte(metadata), &row.Metadata); err != nil {
-		t.Fatal(err)
-	}
-	row.Prompt = json.RawMessage(`"fix add"`)
-	task, err := New(o).Parse(row)
-	if err != nil {
-		t.Fatal("Parse:", err)
-	}
-	a := box(t)
-	if err := task.Prepare(t.Context(), a); err != nil {
-		t.Fatal("Prepare:", err)
-	}
-	sh(t, a, sandbox.AgentUser, "/srv/repo", agent)
-	p, err := task.Diff(t.Context(), a)
-	if err != nil {
-		t.Fatal("Diff:", err)
-	}
-	e, err := task.Evaluate(t.Context(), box(t), p)
-	if err != nil {
-		t.Fatal("Evaluate:", err)
-	}
-	return p, e
+func flat(key, value string) map[string]any {
+	return map[string]any{"image": "host", "workdir": "/srv/repo", key: value}
 }
 
 func TestEvalCmd(t *testing.T) {
@@ -83,15 +71,21 @@ func TestEvalCmd(t *testing.T) {
 		{"empty graded", run, ":", Options{GradeEmpty: true}, swe.Failed},
 		{"timeout", "sleep 30", fix, Options{EvalTimeout: time.Second}, swe.EvalTimeout},
 		{"runner not there", "no-such-runner", fix, Options{}, swe.GraderError},
-		{"edited tests", run, "sed -i 's/, 3/, -1/' tests/test_calc.py", Options{}, swe.Failed},
-		{"edited tests, as patched", run, "sed -i 's/, 3/, -1/' tests/test_calc.py", Options{AsPatched: true}, swe.Solved},
-		{"list", run + "; echo done", "touch x", Options{}, swe.Solved},
-		{"list, strict", run + "\necho done", "touch x", Options{StrictShell: true}, swe.Failed},
+		{"runner deleted by the patch", "./check", "rm check", Options{}, swe.Failed},
+		{"leading comment", "# check\n\n" + run, fix, Options{}, swe.Solved},
+		{"E02 list", run + "; echo done", "touch x", Options{}, swe.Solved},
+		{"E02 list, strict", run + "; echo done", "touch x", Options{StrictShell: true}, swe.Failed},
+		{"E03 pipe", run + " 2>&1 | tee /dev/null", "touch x", Options{}, swe.Solved},
+		{"E03 pipe, strict", run + " 2>&1 | tee /dev/null", "touch x", Options{StrictShell: true}, swe.Failed},
+		{"E04 newline, strict", run + "\necho done", "touch x", Options{StrictShell: true}, swe.Failed},
+		{"E09 edited tests", run, "sed -i 's/, 3/, -1/' tests/test_calc.py", Options{}, swe.Failed},
+		{"E09 as patched", run, "sed -i 's/, 3/, -1/' tests/test_calc.py", Options{AsPatched: true}, swe.Solved},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			meta, _ := json.Marshal(map[string]any{"image": "host", "workdir": "/srv/repo", "eval_cmd": c.cmd})
-			_, e := rollout(t, c.o, string(meta), c.agent)
+			b := newBench(t)
+			b.Setup += "cd /srv/repo; printf '#!/bin/sh\\npython3 -m unittest -q tests.test_calc\\n' >check; chmod +x check; git add -A; git -c user.name=b -c user.email=b@b commit -qm check\n"
+			_, e := b.Rollout(t, New(c.o), flat("eval_cmd", c.cmd), c.agent)
 			if e.Outcome != c.want || !e.Applied {
 				t.Errorf("%+v, want %s", e, c.want)
 			}

@@ -109,7 +109,7 @@ func (t *task) runPytest(ctx context.Context, g *swe.Grading) (swe.Evaluation, e
 	case err != nil || e.Outcome == swe.EvalTimeout:
 		return e, err
 	case run.Exit.Code == 90:
-		return run.Verdict(swe.GraderError, python+" has no pytest"), nil
+		return run.Verdict(swe.GraderError, python+" has no pytest: "+strings.TrimSpace(run.Tail)), nil
 	case len(ids) > 0:
 		return t.pytest.judgeIDs(run, report), nil
 	}

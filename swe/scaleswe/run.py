@@ -11,7 +11,8 @@ sys.path.pop(0)
 if job["pytest"]:
     try:
         import pytest
-    except ImportError:
+    except ImportError as error:
+        print(error)
         sys.exit(90)
 sys.path.insert(0, os.getcwd())
 options = job["options"] + ["--junitxml=" + os.environ.get("AGENTRL_ROOT", "") + job["report"]]

@@ -1,5 +1,7 @@
 package jinja
 
+import "slices"
+
 // control is how a statement ended.
 type control int
 
@@ -120,17 +122,76 @@ func (s *scope) stmt(node stmt) execFunc {
 }
 
 func (s *scope) print(node *printStmt) execFunc {
-	x, line := s.expr(node.x), node.line
+	line := node.line
+	switch x := node.x.(type) {
+	case *binaryExpr:
+		if x.op == "+" {
+			return s.printSum(x, line)
+		}
+	case *concatExpr:
+		parts := s.exprs(x.items)
+		return func(st *state, e *env) control {
+			st.line = line
+			for _, v := range evalAll(st, e, parts) {
+				st.out = appendStr(st.out, v)
+			}
+			return goOn
+		}
+	}
+	x := s.expr(node.x)
 	return func(st *state, e *env) control {
 		st.line = line
-		v := x(st, e)
-		if text, ok := v.(String); ok {
-			st.out = append(st.out, text...)
-		} else {
-			st.out = appendStr(st.out, v)
+		st.print(x(st, e))
+		return goOn
+	}
+}
+
+func (st *state) print(v Value) {
+	if text, ok := v.(String); ok {
+		st.out = append(st.out, text...)
+		return
+	}
+	st.out = appendStr(st.out, v)
+}
+
+// printSum prints a + b + …, the parts one after another where all are strings:
+// that is most of what templates print, and long.
+func (s *scope) printSum(x *binaryExpr, line int) execFunc {
+	var terms []expr
+	var left expr = x
+	for {
+		sum, ok := left.(*binaryExpr)
+		if !ok || sum.op != "+" {
+			break
+		}
+		terms = append(terms, sum.right)
+		left = sum.left
+	}
+	terms = append(terms, left)
+	slices.Reverse(terms)
+	parts := s.exprs(terms)
+	return func(st *state, e *env) control {
+		st.line = line
+		values := evalAll(st, e, parts)
+		for _, v := range values {
+			if _, ok := v.(String); !ok {
+				st.print(sum(values))
+				return goOn
+			}
+		}
+		for _, v := range values {
+			st.out = append(st.out, v.(String)...)
 		}
 		return goOn
 	}
+}
+
+func sum(values []Value) Value {
+	total := values[0]
+	for _, v := range values[1:] {
+		total = binary("+", total, v)
+	}
+	return total
 }
 
 func (s *scope) ifStmt(node *ifStmt) execFunc {

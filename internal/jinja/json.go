@@ -198,56 +198,61 @@ func (p *jsonParser) digits() int {
 func (p *jsonParser) str() string {
 	p.pos++
 	start := p.pos
+	p.plain()
+	if p.pos < len(p.src) && p.src[p.pos] == '"' {
+		p.pos++
+		return p.src[start : p.pos-1]
+	}
+	return p.escaped(start)
+}
+
+// plain skips the characters of a string that stand for themselves.
+func (p *jsonParser) plain() {
+	src, i := p.src, p.pos
+	for i < len(src) && src[i] != '"' && src[i] != '\\' && src[i] >= 0x20 {
+		i++
+	}
+	p.pos = i
+}
+
+// escaped reads a string that holds escapes, of which the next byte is the first.
+func (p *jsonParser) escaped(start int) string {
+	var b strings.Builder
+	b.Grow(p.rawLen(start))
+	b.WriteString(p.src[start:p.pos])
 	for p.pos < len(p.src) {
 		switch c := p.src[p.pos]; {
 		case c == '"':
 			p.pos++
-			return p.src[start : p.pos-1]
+			return b.String()
 		case c == '\\':
-			return p.escaped(start)
+			p.escape(&b)
 		case c < 0x20:
 			p.fail("a control character in a string")
+		default:
+			from := p.pos
+			p.plain()
+			b.WriteString(p.src[from:p.pos])
 		}
-		p.pos++
 	}
 	p.fail("unterminated string")
 	return ""
 }
 
-// escaped reads the rest of a string that holds escapes, the next byte being the first.
-func (p *jsonParser) escaped(start int) string {
-	buf := []byte(p.src[start:p.pos])
-	for p.pos < len(p.src) {
-		c := p.src[p.pos]
-		switch {
-		case c == '"':
-			p.pos++
-			return string(buf)
-		case c == '\\':
-			buf = p.escape(buf)
-			continue
-		case c < 0x20:
-			p.fail("a control character in a string")
+// rawLen is the length of the string that begins at start, as it is written.
+func (p *jsonParser) rawLen(start int) int {
+	for i := start; i < len(p.src); i++ {
+		if p.src[i] == '"' {
+			return i - start
 		}
-		next := strings.IndexAny(p.src[p.pos:], "\"\\")
-		if next < 0 {
-			break
+		if p.src[i] == '\\' {
+			i++
 		}
-		run := p.src[p.pos : p.pos+next]
-		for i := range len(run) {
-			if run[i] < 0x20 {
-				p.pos += i
-				p.fail("a control character in a string")
-			}
-		}
-		buf = append(buf, run...)
-		p.pos += next
 	}
-	p.fail("unterminated string")
-	return ""
+	return len(p.src) - start
 }
 
-func (p *jsonParser) escape(buf []byte) []byte {
+func (p *jsonParser) escape(b *strings.Builder) {
 	p.pos++
 	if p.pos == len(p.src) {
 		p.fail("unterminated string")
@@ -255,7 +260,8 @@ func (p *jsonParser) escape(buf []byte) []byte {
 	c := p.src[p.pos]
 	p.pos++
 	if i := strings.IndexByte(`"\/bfnrt`, c); i >= 0 {
-		return append(buf, "\"\\/\b\f\n\r\t"[i])
+		b.WriteByte("\"\\/\b\f\n\r\t"[i])
+		return
 	}
 	if c != 'u' {
 		p.fail("bad escape")
@@ -270,7 +276,7 @@ func (p *jsonParser) escape(buf []byte) []byte {
 			p.fail("a lone surrogate is no character")
 		}
 	}
-	return utf8.AppendRune(buf, r)
+	b.WriteRune(r)
 }
 
 func (p *jsonParser) hex() rune {

@@ -11,6 +11,7 @@ package jinja
 
 import (
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -20,6 +21,7 @@ type Template struct {
 	body    execFunc
 	globals []string        // names that the template takes from the variables, by index
 	attrs   map[string]bool // names of the attributes and constant string items that it reads
+	buffers sync.Pool       // of *[]byte, for output that is being made
 }
 
 // Options are what a rendering depends on besides the variables.
@@ -77,8 +79,16 @@ func (t *Template) RenderWith(vars Value, o Options) (text string, err error) {
 		st.globals[i] = lookupGlobal(dict, name)
 	}
 	defer catch(&err, st)
+	buf, _ := t.buffers.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	st.out = (*buf)[:0]
 	t.body(st, &env{slots: make([]Value, t.root.slots)})
-	return string(st.out), nil
+	text = string(st.out)
+	*buf = st.out
+	t.buffers.Put(buf)
+	return text, nil
 }
 
 // Names returns the variables that the template reads, in order of first use:

@@ -37,6 +37,8 @@ type component struct {
 
 	AddPrefixSpace *bool `json:"add_prefix_space"`
 	UseRegex       *bool `json:"use_regex"`
+
+	IndividualDigits bool `json:"individual_digits"`
 }
 
 type model struct {
@@ -88,12 +90,16 @@ func (f *file) readPart(name string, raw []byte) error {
 		return json.Unmarshal(raw, &f.Decoder)
 	case "model":
 		return f.Model.read(raw)
+	case "version":
+		if string(raw) != `"1.0"` {
+			return fmt.Errorf("%s is not known, only \"1.0\"", raw)
+		}
 	case "truncation", "padding":
 		if string(raw) != "null" {
 			return errors.New("it would change the ids of every text: set it to null")
 		}
 	}
-	return nil // version; post_processor, which only adds special tokens
+	return nil // post_processor, which only adds special tokens
 }
 
 // read reads a model, leaving out what is large.

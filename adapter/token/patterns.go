@@ -16,7 +16,7 @@ const (
 )
 
 // patterns returns the known patterns with what does their work.
-func patterns(chars *charTables) map[string]splitter {
+func patterns(chars *charTables) map[string]matcher {
 	const plain = classSpace | classL | classN
 	qwen2 := scanner{charTables: chars, contraction: contractionFolded, word: classL, digits: 1, punct: plain}
 	llama3 := qwen2
@@ -29,7 +29,7 @@ func patterns(chars *charTables) map[string]splitter {
 	tekken.contraction, tekken.digits = contractionNone, 1
 	kimi := o200k
 	kimi.han, kimi.tail = true, tailLines
-	return map[string]splitter{
+	return map[string]matcher{
 		patternGPT2:           &gpt2,
 		patternQwen2:          &qwen2,
 		patternQwen35:         &qwen35,
@@ -37,9 +37,9 @@ func patterns(chars *charTables) map[string]splitter {
 		patternO200K:          &o200k,
 		patternTekken:         &tekken,
 		patternKimi:           &kimi,
-		patternDeepSeekDigits: isolate{runScanner{chars, isNumber, 3}},
-		patternDeepSeekCJK:    isolate{runScanner{chars, isDeepSeekCJK, 0}},
-		patternDeepSeek:       isolate{deepseekScanner{chars}},
+		patternDeepSeekDigits: runScanner{chars, isNumber, 3},
+		patternDeepSeekCJK:    runScanner{chars, isDeepSeekCJK, 0},
+		patternDeepSeek:       deepseekScanner{chars},
 	}
 }
 

@@ -1,8 +1,10 @@
 package token
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // splitters returns what a pre-tokenizer does, step by step, and whether its
@@ -34,13 +36,22 @@ func (c *component) splitters1(chars *charTables) ([]splitter, error) {
 	switch c.Type {
 	case "ByteLevel":
 		var steps []splitter
-		if c.AddPrefixSpace == nil || *c.AddPrefixSpace {
+		if c.AddPrefixSpace == nil {
+			return nil, errors.New("ByteLevel without add_prefix_space")
+		}
+		if *c.AddPrefixSpace {
 			steps = append(steps, prefixSpace{})
 		}
 		if c.UseRegex == nil || *c.UseRegex {
-			steps = append(steps, patterns(chars)[patternGPT2])
+			steps = append(steps, patterns(chars)[patternGPT2].(*scanner))
 		}
 		return steps, nil
+	case "Digits":
+		one := runScanner{chars, isNumber, 1}
+		if c.IndividualDigits {
+			return []splitter{isolate{one}}, nil
+		}
+		return []splitter{splitAt{one, "Contiguous", false}}, nil
 	case "Split":
 		step, err := c.split(chars)
 		return []splitter{step}, err
@@ -49,26 +60,51 @@ func (c *component) splitters1(chars *charTables) ([]splitter, error) {
 }
 
 func (c *component) split(chars *charTables) (splitter, error) {
-	switch {
-	case c.Pattern == nil:
-		return nil, fmt.Errorf("Split without a pattern")
-	case c.Pattern.String != nil && *c.Pattern.String != "":
-		if c.Behavior != "MergedWithPrevious" || c.Invert {
-			return nil, fmt.Errorf("Split at a string is only known as MergedWithPrevious, not inverted")
-		}
-		return splitAfter(*c.Pattern.String), nil
-	case c.Pattern.Regex != nil:
-		step, ok := patterns(chars)[*c.Pattern.Regex]
-		if !ok {
-			return nil, fmt.Errorf("Split by a pattern that is not known: %s", *c.Pattern.Regex)
-		}
-		_, covers := step.(*scanner)
-		if whole := c.Behavior == "Isolated" || c.Behavior == "Removed" && c.Invert && covers; !whole {
-			return nil, fmt.Errorf("Split with behavior %s (invert %t) is not known", c.Behavior, c.Invert)
-		}
-		return step, nil
+	switch c.Behavior {
+	case "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous":
+	default:
+		return nil, fmt.Errorf("Split with behavior %q is not known", c.Behavior)
 	}
-	return nil, fmt.Errorf("Split without a pattern")
+	m, err := c.matcher(chars)
+	if err != nil {
+		return nil, err
+	}
+	whole := c.Behavior == "Isolated" || c.Behavior == "Removed" && c.Invert
+	switch known, covers := m.(*scanner); {
+	case covers && whole:
+		return known, nil
+	case c.Behavior == "Isolated":
+		return isolate{m}, nil
+	}
+	return splitAt{m, c.Behavior, c.Invert}, nil
+}
+
+// matcher returns what finds the pattern of a Split.
+func (c *component) matcher(chars *charTables) (matcher, error) {
+	switch {
+	case c.Pattern != nil && c.Pattern.String != nil && *c.Pattern.String != "":
+		return literal(*c.Pattern.String), nil
+	case c.Pattern == nil || c.Pattern.Regex == nil:
+		return nil, errors.New("Split without a pattern")
+	}
+	if m, ok := patterns(chars)[*c.Pattern.Regex]; ok {
+		return m, nil
+	}
+	re, err := compileRegex(chars, *c.Pattern.Regex)
+	if err != nil {
+		return nil, fmt.Errorf("Split by %q: %w", *c.Pattern.Regex, err)
+	}
+	return re, nil
+}
+
+// literal matches a string.
+type literal string
+
+func (l literal) end(s string, i int) int {
+	if strings.HasPrefix(s[i:], string(l)) {
+		return i + len(l)
+	}
+	return i
 }
 
 // prefixSpace puts a space before a piece that does not begin with one.
@@ -81,16 +117,67 @@ func (prefixSpace) split(e *encoding, step int, s string) {
 	e.piece(step+1, s)
 }
 
-// splitAfter splits after each occurrence of a string.
-type splitAfter string
+// splitAt splits at matches, and does with them what its behavior says;
+// inverted, what is between two matches counts as a match and they do not.
+type splitAt struct {
+	matcher
+	behavior string
+	invert   bool
+}
 
-func (p splitAfter) split(e *encoding, step int, s string) {
-	for len(s) > 0 {
-		end := len(s)
-		if i := strings.Index(s, string(p)); i >= 0 {
-			end = i + len(p)
+func (p splitAt) split(e *encoding, step int, s string) {
+	var parts []part
+	for _, found := range p.parts(s) {
+		found.match = found.match != p.invert
+		last := len(parts) - 1
+		join := false
+		switch p.behavior {
+		case "Removed":
+			if found.match {
+				continue
+			}
+		case "Contiguous":
+			join = last >= 0 && parts[last].match == found.match
+		case "MergedWithPrevious":
+			join = last >= 0 && found.match && !parts[last].match
+		case "MergedWithNext":
+			join = last >= 0 && parts[last].match && !found.match
 		}
-		e.piece(step+1, s[:end])
-		s = s[end:]
+		if join {
+			parts[last].end, parts[last].match = found.end, found.match
+			continue
+		}
+		parts = append(parts, found)
 	}
+	for _, part := range parts {
+		e.piece(step+1, s[part.start:part.end])
+	}
+}
+
+// A part of a text is a match or what lies between two.
+type part struct {
+	start, end int
+	match      bool
+}
+
+func (p splitAt) parts(s string) []part {
+	var parts []part
+	gap := 0
+	for i := 0; i < len(s); {
+		j := p.end(s, i)
+		if j == i {
+			_, n := utf8.DecodeRuneInString(s[i:])
+			i += n
+			continue
+		}
+		if gap < i {
+			parts = append(parts, part{gap, i, false})
+		}
+		parts = append(parts, part{i, j, true})
+		gap, i = j, j
+	}
+	if gap < len(s) {
+		parts = append(parts, part{gap, len(s), false})
+	}
+	return parts
 }

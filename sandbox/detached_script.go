@@ -191,7 +191,7 @@ if [ -n "$log" ]; then
 	mkdir -p "${log%/*}/" && rm -f "$log" && (set -C && : >"$log") || fail "cannot make the log $log"
 	[ -z "$uid" ] || chown "$user" "$log" || fail "cannot give the log to $user"
 fi
-if setsid -f true 2>/dev/null; then
+if case $(setsid --help 2>&1) in *--fork*) ;; *) false ;; esac; then
 	setsid -f sh "$j/run" supervise </dev/null >/dev/null 2>&1
 else
 	setsid sh "$j/run" supervise </dev/null >/dev/null 2>&1 &
@@ -260,7 +260,7 @@ if [ ! -e "$j/stopped" ]; then
 	! ended || finish
 	mv "$j/go" "$j/stopped" 2>/dev/null
 fi
-! group || kill -TERM -- "-$lead" 2>/dev/null
+! group || kill -TERM "-$lead" 2>/dev/null
 k=0
 until ended || [ $k -ge $((grace * 10)) ]; do pause 0.1; k=$((k + 1)); done
 finish

@@ -7,11 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/agentrl-go/agentrl/adapter"
 	"github.com/agentrl-go/agentrl/adapter/chat"
-	"github.com/agentrl-go/agentrl/adapter/sglang/sglangtest"
 	"github.com/agentrl-go/agentrl/internal/cases"
 )
 
@@ -45,7 +42,7 @@ func TestClaudeCodeFixesABug(t *testing.T) {
 			)(prompt)
 		})
 		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		code, out := run(t, c.claude(ctx, path, ses.Token, task))
 		rec := c.checkRun(t, code, out, 1)
@@ -85,7 +82,7 @@ func TestClaudeCodeRewritesAreNoForks(t *testing.T) {
 		var c *cliRig
 		c = newCLIRig(t, func(prompt string) string { return script(c.dir, rewritten(c.dir)...)(prompt) })
 		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		code, out := run(t, c.claude(ctx, path, ses.Token, task))
 		rec := c.checkRun(t, code, out, 1)
@@ -138,7 +135,7 @@ func TestClaudeCodeRunsNoMalformedCall(t *testing.T) {
 		var c *cliRig
 		c = newCLIRig(t, func(prompt string) string { return script(c.dir, malformed(c.dir, "Bash", "command")...)(prompt) })
 		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		code, out := run(t, c.claude(ctx, path, ses.Token, task))
 		rec := c.checkRun(t, code, out, 1)
@@ -167,7 +164,7 @@ func TestClaudeCodeSubagents(t *testing.T) {
 			)(prompt)
 		})
 		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		code, out := run(t, c.claude(ctx, path, ses.Token, task))
 		rec := c.checkRun(t, code, out, 3)
@@ -194,9 +191,9 @@ func TestClaudeCodeCompacts(t *testing.T) {
 				return script(c.dir, call("Bash", `{"command": "echo after", "description": "e"}`), "Finished.")(prompt[strings.LastIndex(prompt, "SUMMARY: we"):] + "<|im_start|>assistant\n")
 			}
 			return call("Bash", fmt.Sprintf(`{"command": "seq %d000 %d900", "description": "e"}`, turnsSaid(prompt)+1, turnsSaid(prompt)+1))
-		}, func(ao *adapter.Options, _ *sglangtest.Options) { ao.MaxContext = 60000 })
+		}, func(s *cliSetup) { s.maxContext = 60000 })
 		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		code, out := run(t, c.claude(ctx, path, ses.Token, task))
 		rec := c.checkRun(t, code, out, 2)

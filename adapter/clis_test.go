@@ -26,6 +26,9 @@ import (
 // refuses to work without asking as root.
 const nobody = 65534
 
+// patience is how long one CLI may take on a busy machine.
+const patience = 8 * time.Minute
+
 const task = "Read PROBLEM_STATEMENT.md in the current directory and resolve the issue."
 
 // A cliRig is a rig with a real tokenizer and template, and a small repository
@@ -37,9 +40,16 @@ type cliRig struct {
 	home string
 }
 
+// A cliSetup is what a test may want otherwise.
+type cliSetup struct {
+	engine     sglangtest.Options
+	maxContext int // tokens
+	routed     bool
+}
+
 // newCLIRig makes a rig whose model speaks texts in the manner of Qwen3, found
 // by what a prompt says.
-func newCLIRig(t *testing.T, policy func(prompt string) string, tweak ...func(*adapter.Options, *sglangtest.Options)) *cliRig {
+func newCLIRig(t *testing.T, policy func(prompt string) string, tweak ...func(*cliSetup)) *cliRig {
 	t.Helper()
 	checkpoint := cases.Cache(t, "tokenizers/qwen3", "tokenizers")
 	tok, err := token.Load(checkpoint)
@@ -55,19 +65,21 @@ func newCLIRig(t *testing.T, policy func(prompt string) string, tweak ...func(*a
 		t.Fatal(err)
 	}
 	end, _ := tok.ID("<|im_end|>")
-	eo := sglangtest.Options{Policy: func(c sglangtest.Call) sglangtest.Output {
+	setup := cliSetup{engine: sglangtest.Options{EOS: []int32{end}, Decode: tok.Decode, Policy: func(c sglangtest.Call) sglangtest.Output {
 		text := policy(tok.Decode(c.Prompt))
 		text, cut := strings.CutSuffix(text, "⏎CUT")
 		return sglangtest.Output{IDs: tok.AppendEncode(nil, text), Cut: cut}
-	}}
-	c := &cliRig{tok: tok}
-	ao := adapter.Options{}
+	}}}
 	for _, f := range tweak {
-		f(&ao, &eo)
+		f(&setup)
 	}
-	c.rig = newRigWith(t, eo, end, tok.Decode, func(o *adapter.Options) {
-		o.Tokenizer, o.Template, o.Parser, o.MaxContext = tok, tmpl, parser, ao.MaxContext
-	})
+	make := newRig
+	if setup.routed {
+		make = newRoutedRig
+	}
+	c := &cliRig{tok: tok, rig: make(t, setup.engine, func(o *adapter.Options) {
+		o.Tokenizer, o.Template, o.Parser, o.MaxContext = tok, tmpl, parser, setup.maxContext
+	})}
 	c.workplace(t)
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/internal/cases"
@@ -38,7 +37,7 @@ func TestCodexContinuesTheVeryIDs(t *testing.T) {
 	var c *cliRig
 	c = newCLIRig(t, func(prompt string) string { return script(c.dir, codexCorners(c.dir)...)(prompt) })
 	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	code, out := run(t, c.codex(ctx, path, ses.Token, task))
 	rec := c.checkRun(t, code, out, 1)
@@ -56,7 +55,7 @@ func TestCodexRunsNoMalformedCall(t *testing.T) {
 	var c *cliRig
 	c = newCLIRig(t, func(prompt string) string { return script(c.dir, malformed(c.dir, "exec_command", "cmd")...)(prompt) })
 	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	code, out := run(t, c.codex(ctx, path, ses.Token, task))
 	rec := c.checkRun(t, code, out, 1)
@@ -93,7 +92,7 @@ func TestCodexSubagentAndCompaction(t *testing.T) {
 		}
 	})
 	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	code, out := run(t, c.codex(ctx, path, ses.Token, task, "model_context_window = 40000"))
 	rec := c.checkRun(t, code, out, 4)
@@ -127,7 +126,7 @@ func TestPiContinuesTheVeryIDs(t *testing.T) {
 		)(prompt)
 	})
 	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	code, out := run(t, c.pi(ctx, path, ses.Token, task))
 	rec := c.checkRun(t, code, out, 1)

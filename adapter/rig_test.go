@@ -31,6 +31,8 @@ type rig struct {
 	url    string
 	log    *syncBuffer
 
+	engineURL string // of the engine, or of the router before it
+
 	mu    sync.Mutex
 	infos []adapter.TurnInfo
 }
@@ -52,11 +54,20 @@ func newRig(t testing.TB, eo sglangtest.Options, tweak ...func(*adapter.Options)
 	}, tweak)
 }
 
-// newRigWith makes a rig over loopback connections for a model of its own.
-func newRigWith(t testing.TB, eo sglangtest.Options, eos int32, decode func([]int32) string, tweak ...func(*adapter.Options)) *rig {
+// newRoutedRig makes a rig over loopback connections with a router before the
+// engine.
+func newRoutedRig(t testing.TB, eo sglangtest.Options, tweak ...func(*adapter.Options)) *rig {
 	t.Helper()
-	eo.EOS, eo.Decode = []int32{eos}, decode
-	return newRig(t, eo, tweak...)
+	return rigOn(t, eo, func(name string, h http.Handler) (string, *http.Client) {
+		server := httptest.NewServer(h)
+		t.Cleanup(server.Close)
+		if name == "engine" {
+			router := httptest.NewServer(sglangtest.NewRouter(sglangtest.RouterOptions{Workers: []string{server.URL}}))
+			t.Cleanup(router.Close)
+			return router.URL, router.Client()
+		}
+		return server.URL, server.Client()
+	}, tweak)
 }
 
 // newMemRig makes a rig over in-memory connections, for use in a bubble.
@@ -76,6 +87,7 @@ func rigOn(t testing.TB, eo sglangtest.Options, serve func(string, http.Handler)
 	}
 	r := &rig{t: t, engine: sglangtest.New(eo), log: &syncBuffer{}}
 	url, client := serve("engine", r.engine)
+	r.engineURL = url
 	engine, err := sglang.New(url, sglang.Options{Attempts: 2, FirstWait: time.Millisecond, HTTP: client})
 	if err != nil {
 		t.Fatal(err)

@@ -54,6 +54,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return nil, fmt.Errorf("content-encoding %q: send the body as it is", enc)
 	}
+	if r.ContentLength > s.o.MaxBody {
+		return nil, &http.MaxBytesError{Limit: s.o.MaxBody}
+	}
 	rc := http.NewResponseController(w)
 	rc.SetReadDeadline(time.Now().Add(s.o.BodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.o.MaxBody))

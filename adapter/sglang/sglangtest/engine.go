@@ -60,15 +60,15 @@ type Options struct {
 	Decode          func([]int32) string // for stop strings and the answer's text; nil: no stop strings, text ""
 	PrefillPerToken time.Duration        // service time per uncached prompt token; 0 for none
 	PerToken        time.Duration        // service time per sampled token; 0 for none
-	PageSize        int                  // tokens per page of the prefix cache; defaults to 1
+	PageSize        int                  // tokens per page of the prefix cache; defaults to 16
 	DisconnectPoll  time.Duration        // how late the engine notices that a client has left; the real one up to 4 s; 0: at once
 	MaxRunning      int                  // generations at once; 0 for no limit
 	MaxQueued       int                  // waiting ones beyond which 503 is answered; 0 for no limit
 	WeightVersion   string               // defaults to "default"
 	Incremental     bool                 // --incremental-streaming-output
 	ExpertsEnabled  bool                 // --enable-return-routed-experts
-	MaxLog          int                  // generations kept in the log; defaults to 100000, negative keeps none
-	NoBodies        bool                 // the log does not keep request bodies
+	MaxLog          int                  // generations kept in the log, with their ids; defaults to 10000, negative keeps none
+	Bodies          bool                 // the log keeps the requests as they came
 }
 
 func (o Options) withDefaults() Options {
@@ -76,13 +76,13 @@ func (o Options) withDefaults() Options {
 		o.ContextLen = 1 << 20
 	}
 	if o.PageSize == 0 {
-		o.PageSize = 1
+		o.PageSize = 16
 	}
 	if o.WeightVersion == "" {
 		o.WeightVersion = "default"
 	}
 	if o.MaxLog == 0 {
-		o.MaxLog = 100000
+		o.MaxLog = 10000
 	}
 	return o
 }
@@ -110,7 +110,7 @@ type Engine struct {
 // A Generation is what the log keeps of one call.
 type Generation struct {
 	Call
-	Body    []byte // the request as it came
+	Body    []byte // the request as it came; nil unless Options.Bodies
 	Output  []int32
 	Cached  int
 	Finish  string // "stop", "length", "abort", "" when no answer was built

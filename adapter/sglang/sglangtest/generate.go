@@ -34,13 +34,13 @@ func (e *Engine) generate(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
 	req, refused := e.parseRequest(body)
 	if refused != nil {
-		e.note(&Generation{Body: body, Status: refused.status, Started: arrived, Ended: time.Now()})
+		e.note(&Generation{Status: refused.status, Started: arrived}, body)
 		refused.write(w)
 		return
 	}
 	g, refused := e.admit(req, body, r.Header.Get("X-SMG-Routing-Key"))
 	if refused != nil {
-		e.note(&Generation{Call: Call{RID: req.RID, Prompt: req.InputIDs}, Body: body, Status: refused.status, Started: arrived, Ended: time.Now()})
+		e.note(&Generation{Call: Call{RID: req.RID, Prompt: req.InputIDs}, Status: refused.status, Started: arrived}, body)
 		refused.write(w)
 		return
 	}
@@ -81,7 +81,7 @@ func (e *Engine) admit(req *request, body []byte, key string) (*generation, *ref
 		return nil, objectError(503, "503", "The request queue is full.")
 	}
 	rec := &Generation{Call: Call{N: e.generated, RID: req.RID, Prompt: req.InputIDs, Sampling: req.sampling, RoutingKey: key}, Started: time.Now()}
-	if !e.o.NoBodies {
+	if e.o.Bodies {
 		rec.Body = body
 	}
 	e.generated++
@@ -95,9 +95,13 @@ func (e *Engine) admit(req *request, body []byte, key string) (*generation, *ref
 }
 
 // note logs a call that was refused.
-func (e *Engine) note(rec *Generation) {
+func (e *Engine) note(rec *Generation, body []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	rec.Ended = time.Now()
+	if e.o.Bodies {
+		rec.Body = body
+	}
 	if len(e.log) < e.o.MaxLog {
 		e.log = append(e.log, rec)
 	}

@@ -1,0 +1,155 @@
+package adapter_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/internal/cases"
+)
+
+// newest is the Claude Code that the longer tests run.
+func newest(t *testing.T) string {
+	return cases.Cache(t, "clis/claude-"+claudes[len(claudes)-1], "clis")
+}
+
+func TestKilledClientFreesTheEngine(t *testing.T) {
+	path := newest(t)
+	for _, routed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("routed %v", routed), func(t *testing.T) {
+			c := newCLIRig(t, func(string) string { return strings.Repeat("word ", 4000) }, func(s *cliSetup) {
+				s.routed, s.engine.PerToken, s.engine.DisconnectPoll = routed, 20*time.Millisecond, 4*time.Second
+			})
+			ses := c.open("s", optionsFor(t))
+			cmd := c.claude(context.Background(), path, ses.Token, task)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.engine.WaitLive(1, patience); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Wait()
+			if err := c.engine.WaitLive(0, time.Second); err != nil {
+				t.Fatal(err)
+			}
+			freed := time.Since(began)
+			if rec := c.finish("s"); rec.Turns != 0 || rec.Abandoned != 1 {
+				t.Errorf("%d turns recorded, %d abandoned, want 0 and 1", rec.Turns, rec.Abandoned)
+			}
+			t.Logf("figure: slot free %v after SIGKILL", freed.Round(time.Millisecond))
+		})
+	}
+}
+
+// pauseLength is how long the pause in the middle of live runs lasts.
+const pauseLength = 20 * time.Second
+
+func TestPauseUnderLiveClaudeCodes(t *testing.T) {
+	path := newest(t)
+	const n, turns = 16, 4
+	var c *cliRig
+	c = newCLIRig(t, func(prompt string) string {
+		if i := turnsSaid(prompt); i < turns-1 {
+			return fmt.Sprintf("Step %d. %s\n", i, strings.Repeat("word ", 200)) + call("Bash", fmt.Sprintf(`{"command": "echo %d", "description": "e"}`, i))
+		}
+		return "Finished."
+	}, func(s *cliSetup) { s.engine.PerToken = 10 * time.Millisecond })
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range n {
+		ses := c.open(fmt.Sprint(i), optionsFor(t))
+		cmd := c.claude(ctx, path, ses.Token, task)
+		wg.Go(func() {
+			if code, out := run(t, cmd); code != 0 {
+				t.Errorf("run %d: exit %d: %s", i, code, lastBytes(out, 1000))
+			}
+		})
+	}
+	if err := c.engine.WaitLive(n, patience); err != nil {
+		t.Error(err)
+	}
+	began := time.Now()
+	if err := c.server.Pause(ctx); err != nil {
+		t.Fatal(err)
+	}
+	paused := time.Since(began)
+	if res, err := c.client.Post(c.engineURL+"/release_memory_occupation", "application/json", nil); err != nil || res.StatusCode != 200 {
+		t.Errorf("release_memory_occupation during the pause: %+v, %v", res, err)
+	}
+	time.Sleep(pauseLength)
+	c.engine.SetWeightVersion("w2")
+	c.server.Resume()
+	wg.Wait()
+	var mixed, recorded int
+	for i := range n {
+		id := fmt.Sprint(i)
+		rec := c.finish(id)
+		recorded += rec.Turns
+		for _, seg := range rec.Segments {
+			if seg.Untrained != "" {
+				t.Errorf("run %d: segment not trainable: %s", i, seg.Untrained)
+			}
+			if len(seg.Versions) > 1 {
+				mixed++
+			}
+		}
+	}
+	if recorded != n*turns || mixed != n {
+		t.Errorf("%d turns recorded, want %d; %d of %d runs have both weight versions", recorded, n*turns, mixed, n)
+	}
+	t.Logf("figure: %d live runs, engine empty %v after Pause, %v of pause, %d of %d turns recorded, %d with both weight versions", n, paused.Round(time.Millisecond), pauseLength, recorded, n*turns, mixed)
+}
+
+// resultLine is what Claude Code says last.
+func resultLine(out string) (r struct {
+	IsError bool   `json:"is_error"`
+	Reason  string `json:"terminal_reason"`
+	Result  string `json:"result"`
+}) {
+	for line := range strings.SplitSeq(out, "\n") {
+		if strings.Contains(line, `"type":"result"`) {
+			json.Unmarshal([]byte(line), &r)
+		}
+	}
+	return r
+}
+
+func TestSealedSessionEndsTheCLIAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		path  string
+		codex bool
+	}{
+		{"claude", newest(t), false},
+		{"codex", codexPath(t), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newCLIRig(t, func(string) string { return "never said" })
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			ses := r.open("s", adapter.SessionOptions{})
+			r.finish("s")
+			began := time.Now()
+			cmd := r.claude(ctx, c.path, ses.Token, task)
+			if c.codex {
+				cmd = r.codex(ctx, c.path, ses.Token, task)
+			}
+			code, out := run(t, cmd)
+			if code != 1 || time.Since(began) > 20*time.Second {
+				t.Errorf("exit %d after %v, want 1 at once; output:\n%s", code, time.Since(began), lastBytes(out, 2000))
+			}
+			t.Logf("figure: %s exits %d after %v", c.name, code, time.Since(began).Round(100*time.Millisecond))
+		})
+	}
+}

@@ -73,21 +73,35 @@ func Load(dir string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// configure reads a tokenizer_config.json.
+// configure reads a tokenizer_config.json. It refuses tokens that tokenizer.json
+// does not have as added tokens: Python would add them.
 func (t *Tokenizer) configure(data []byte) error {
 	var config struct {
-		EOS   tokenName            `json:"eos_token"`
-		Added map[string]tokenName `json:"added_tokens_decoder"`
+		BOS        tokenName            `json:"bos_token"`
+		EOS        tokenName            `json:"eos_token"`
+		Unknown    tokenName            `json:"unk_token"`
+		Separator  tokenName            `json:"sep_token"`
+		Padding    tokenName            `json:"pad_token"`
+		Class      tokenName            `json:"cls_token"`
+		Mask       tokenName            `json:"mask_token"`
+		Additional []tokenName          `json:"additional_special_tokens"`
+		Added      map[string]tokenName `json:"added_tokens_decoder"`
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
 		return err
 	}
-	t.eos = string(config.EOS)
-	for id, name := range config.Added {
-		if known, ok := t.addedIDs[string(name)]; !ok || fmt.Sprint(known) != id {
-			return fmt.Errorf("added_tokens_decoder has %q with id %s, which is not among the added tokens of tokenizer.json: save the tokenizer again (save_pretrained) so that both agree", name, id)
+	named := append(config.Additional, config.BOS, config.EOS, config.Unknown, config.Separator, config.Padding, config.Class, config.Mask)
+	for _, name := range named {
+		if _, ok := t.addedIDs[string(name)]; name != "" && !ok {
+			return fmt.Errorf("special token %q is not among the added tokens of tokenizer.json, Python would add it: save the tokenizer again (save_pretrained) so that both agree", name)
 		}
 	}
+	for id, name := range config.Added {
+		if known, ok := t.addedIDs[string(name)]; !ok || fmt.Sprint(known) != id {
+			return fmt.Errorf("added_tokens_decoder has %q with id %s, which is not among the added tokens of tokenizer.json, Python would add it: save the tokenizer again (save_pretrained) so that both agree", name, id)
+		}
+	}
+	t.eos = string(config.EOS)
 	return nil
 }
 

@@ -160,11 +160,7 @@ func (w *atifWriter) trajectory(index int, chain []*turn) *atifTrajectory {
 	for _, n := range last.node.path() {
 		w.step(out, n, in)
 	}
-	for _, turn := range chain {
-		if _, ok := w.held[turn]; !ok {
-			w.held[turn] = index
-		}
-	}
+	holdAll(w.held, chain, index)
 	out.Final = atifTotals(out.Steps)
 	return out
 }

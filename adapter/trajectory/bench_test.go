@@ -15,7 +15,7 @@ type script struct {
 	history  []chat.Message
 	echoes   []chat.Message
 	outputs  [][]int32
-	news     [][]int32 // what the prompt of a turn adds
+	prompts  [][]int32 // prepared: an engine needs them whole, a tree does not
 	logProbs []float32
 }
 
@@ -26,12 +26,15 @@ func newScript(turns, tokens int) script {
 		s.logProbs[i] = -0.5
 	}
 	text := func(i int) string { return fmt.Sprintf("%0*d", 4*half, i) }
+	var all []int32
 	for i := range turns {
 		var out, in []int32
 		for j := range half {
 			out, in = append(out, int32(i+j)), append(in, int32(i+2*j))
 		}
-		s.outputs, s.news = append(s.outputs, out), append(s.news, in)
+		all = append(all, in...)
+		s.outputs, s.prompts = append(s.outputs, out), append(s.prompts, all[:len(all):len(all)])
+		all = append(all, out...)
 		s.echoes = append(s.echoes, chat.Message{Role: chat.Assistant, Content: text(2 * i), ToolCalls: bash(fmt.Sprintf(`{"command":"ls %d"}`, i))})
 		s.history = append(s.history, chat.Message{Role: chat.User, Content: text(2*i + 1)}, s.echoes[i])
 	}
@@ -41,8 +44,10 @@ func newScript(turns, tokens int) script {
 // turn plays turn i as the adapter does.
 func (s script) turn(tree *trajectory.Tree, i int) error {
 	prompt := s.history[:2*i+1]
-	ids := append(tree.Continue(prompt, nil).IDs, s.news[i]...)
-	return tree.Record(trajectory.Turn{Prompt: prompt, Echo: s.echoes[i], PromptIDs: ids, OutputIDs: s.outputs[i], LogProbs: s.logProbs, Finish: chat.FinishStop})
+	if c := tree.Continue(prompt, nil); i > 0 && c.From != 2*i {
+		return fmt.Errorf("turn %d continues at message %d", i, c.From)
+	}
+	return tree.Record(trajectory.Turn{Prompt: prompt, Echo: s.echoes[i], PromptIDs: s.prompts[i], OutputIDs: s.outputs[i], LogProbs: s.logProbs, Finish: chat.FinishStop})
 }
 
 func (s script) play(b *testing.B) *trajectory.Tree {
@@ -55,9 +60,9 @@ func (s script) play(b *testing.B) *trajectory.Tree {
 	return tree
 }
 
-// BenchmarkSession records and exports sessions of 100 turns. The prompt that
-// a turn needs as one slice is the wire's, not the tree's: it is in ns/turn and
-// B/turn, and only there does the context's length show.
+// BenchmarkSession continues, records and exports sessions of 100 turns. Each
+// turn compares the history that came with the one that is kept, and nothing
+// else that grows with it.
 func BenchmarkSession(b *testing.B) {
 	for _, tokens := range []int{10_000, 50_000, 100_000} {
 		s := newScript(100, tokens)

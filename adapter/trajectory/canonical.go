@@ -32,15 +32,21 @@ func (t *Tree) mergeRewrite(n *node, rest []chat.Message) *node {
 	return only
 }
 
-// canonicalSegments exports as the seeds' system does.
+// A packer exports as the seeds' system does.
+type packer struct {
+	threshold int // tokens
+	trained   map[*turn]bool
+	counts    CanonicalCounts
+}
+
+// canonicalSegments exports the paths to the leaves, depth first.
 func (t *Tree) canonicalSegments(maxTokens int) ([]Segment, CanonicalCounts) {
-	counts := CanonicalCounts{Merges: t.merged}
+	p := packer{threshold: t.threshold, trained: map[*turn]bool{}, counts: CanonicalCounts{Merges: t.merged}}
 	var segments []Segment
-	trained := map[*turn]bool{}
 	held := map[*turn]int{} // the segment that holds a turn first
 	t.root.leaves(func(leaf *node) {
 		path := turnsTo(leaf)
-		for _, b := range t.pack(path, trained, &counts) {
+		for _, b := range p.pack(path) {
 			if !b.trains() {
 				continue
 			}
@@ -48,15 +54,20 @@ func (t *Tree) canonicalSegments(maxTokens int) ([]Segment, CanonicalCounts) {
 			if len(segments) > 0 {
 				t.explain(&s, segments, b.held, held)
 			}
-			for _, turn := range b.held {
-				if _, ok := held[turn]; !ok {
-					held[turn] = len(segments)
-				}
-			}
+			holdAll(held, b.held, len(segments))
 			segments = append(segments, s)
 		}
 	})
-	return segments, counts
+	return segments, p.counts
+}
+
+// holdAll notes the turns that segment i holds first.
+func holdAll(held map[*turn]int, turns []*turn, i int) {
+	for _, turn := range turns {
+		if _, ok := held[turn]; !ok {
+			held[turn] = i
+		}
+	}
 }
 
 // leaves calls visit with the leaves below n, depth first.
@@ -84,39 +95,39 @@ type builder struct {
 	realigned bool // a response was replaced by what a later prompt made of it
 }
 
-// pack distributes turns, in order, over builders.
-func (t *Tree) pack(turns []*turn, trained map[*turn]bool, counts *CanonicalCounts) []*builder {
+// pack distributes the turns of a path over builders.
+func (p *packer) pack(path []*turn) []*builder {
 	var packed []*builder
 	var b *builder
-	for _, turn := range turns {
-		all := turn.full().ids()
-		prompt, output := all[:turn.prompt], all[turn.prompt:]
-		if b == nil || !b.take(prompt, turn, t.threshold, counts) {
+	for _, t := range path {
+		all := t.full().ids()
+		prompt, output := all[:t.prompt], all[t.prompt:]
+		if b == nil || !p.take(b, prompt, t) {
 			if b != nil {
-				counts.Forks++
+				p.counts.Forks++
 			}
 			b = &builder{prompt: len(prompt)}
 			b.pad(prompt)
 			packed = append(packed, b)
 		}
-		b.answer(turn, output, !trained[turn])
-		trained[turn] = true
+		b.answer(t, output, !p.trained[t])
+		p.trained[t] = true
 	}
 	return packed
 }
 
-// take makes the builder hold prompt, or reports that it can't.
-func (b *builder) take(prompt []int32, turn *turn, threshold int, counts *CanonicalCounts) bool {
-	p := commonPrefix(b.tokens, prompt)
-	if p == len(b.tokens) {
-		counts.Clean++
-		b.pad(prompt[p:])
+// take makes the builder hold t's prompt, or reports that it can't.
+func (p *packer) take(b *builder, prompt []int32, t *turn) bool {
+	shared := commonPrefix(b.tokens, prompt)
+	if shared == len(b.tokens) {
+		p.counts.Clean++
+		b.pad(prompt[shared:])
 		return true
 	}
-	if p < b.newest || turn.output >= threshold {
+	if shared < b.newest || t.output >= p.threshold {
 		return false
 	}
-	counts.Realigns++
+	p.counts.Realigns++
 	b.realign()
 	b.pad(prompt[b.newest:])
 	return true
@@ -125,8 +136,14 @@ func (b *builder) take(prompt []int32, turn *turn, threshold int, counts *Canoni
 // pad appends ids that were not sampled here.
 func (b *builder) pad(ids []int32) {
 	b.tokens = append(b.tokens, ids...)
-	b.mask = append(b.mask, make([]int8, len(ids))...)
-	b.logProbs = append(b.logProbs, make([]float32, len(ids))...)
+	b.mask = appendZeros(b.mask, len(ids))
+	b.logProbs = appendZeros(b.logProbs, len(ids))
+}
+
+func appendZeros[T int8 | float32](s []T, n int) []T {
+	s = slices.Grow(s, n)[:len(s)+n]
+	clear(s[len(s)-n:])
+	return s
 }
 
 // realign drops the newest response: what replaces it was not sampled.

@@ -195,7 +195,7 @@ var signedSurvivors = map[string]string{
 func TestCheckSegmentCatchesChangedJSON(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	caught, survived, signed := map[string]int{}, map[string]int{}, map[string]int{}
-	const changes = 8000
+	const changes = 3000
 	segments := richSegments(t)
 	for range changes {
 		was := copyOf(t, segments[rng.IntN(len(segments))])

@@ -17,11 +17,7 @@ func (t *Tree) exactSegments(maxTokens int) []Segment {
 		if i > 0 {
 			t.explain(&s, segments, chain, held)
 		}
-		for _, turn := range chain {
-			if _, ok := held[turn]; !ok {
-				held[turn] = i
-			}
-		}
+		holdAll(held, chain, i)
 		segments = append(segments, s)
 	}
 	return segments
@@ -38,11 +34,7 @@ func (t *Tree) chains() [][]*turn {
 	}
 	first := map[*turn]int{} // number of the chain, depth first, that holds a turn first
 	for i, chain := range chains {
-		for _, turn := range chain {
-			if _, ok := first[turn]; !ok {
-				first[turn] = i
-			}
-		}
+		holdAll(first, chain, i)
 	}
 	born := func(i int) int {
 		at := slices.IndexFunc(chains[i], func(turn *turn) bool { return first[turn] == i })
@@ -122,7 +114,10 @@ func exactSegment(chain []*turn, held map[*turn]int, maxTokens int) Segment {
 		fit--
 	}
 	ids := chain[fit-1].full().ids()
-	b := &builder{prompt: chain[0].prompt}
+	b := &builder{
+		prompt: chain[0].prompt,
+		tokens: make([]int32, 0, len(ids)), mask: make([]int8, 0, len(ids)), logProbs: make([]float32, 0, len(ids)),
+	}
 	for _, t := range chain[:fit] {
 		_, shared := held[t]
 		b.pad(ids[len(b.tokens):t.prompt])

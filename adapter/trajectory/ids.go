@@ -115,7 +115,7 @@ func commonPrefix(a, b []int32) int {
 
 // writeIDs writes ids to h as little-endian 32 bits.
 func writeIDs(h hash.Hash, ids []int32) {
-	var buf [4096]byte
+	var buf [512]byte
 	for chunk := range slices.Chunk(ids, len(buf)/4) {
 		for i, id := range chunk {
 			binary.LittleEndian.PutUint32(buf[4*i:], uint32(id))
@@ -126,7 +126,7 @@ func writeIDs(h hash.Hash, ids []int32) {
 
 // writeFloats writes the bits of v to h as little-endian 32 bits.
 func writeFloats(h hash.Hash, v []float32) {
-	var buf [4096]byte
+	var buf [512]byte
 	for chunk := range slices.Chunk(v, len(buf)/4) {
 		for i, f := range chunk {
 			binary.LittleEndian.PutUint32(buf[4*i:], math.Float32bits(f))

@@ -159,7 +159,7 @@ type figures struct {
 
 func TestExactOverRandomConversations(t *testing.T) {
 	var all figures
-	const conversations = 400
+	const conversations = 150
 	for seed := range uint64(conversations) {
 		c := &client{player: newPlayer(t, trajectory.Options{}), rng: rand.New(rand.NewPCG(seed, 7))}
 		c.begin(chat.Main, "")
@@ -220,7 +220,7 @@ func (f *figures) add(t *testing.T, c *client, segments []trajectory.Segment, se
 func TestCanonicalOverRandomConversations(t *testing.T) {
 	var counts trajectory.CanonicalCounts
 	turns, changes, segments, verdicts := 0, 0, 0, 0
-	for seed := range uint64(400) {
+	for seed := range uint64(150) {
 		c := &client{player: newPlayer(t, trajectory.Options{Policy: trajectory.Canonical, ForkThreshold: 3}), rng: rand.New(rand.NewPCG(seed, 7))}
 		c.begin(chat.Main, "")
 		for range c.rng.IntN(40) {

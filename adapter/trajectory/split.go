@@ -4,20 +4,36 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/chat"
 )
 
-// explain says where s branched from and why. chain holds the turns of s, held
-// the earlier segment that holds a turn first.
+// A splitter finds out why a segment is one of its own.
+type splitter struct {
+	tree    *Tree
+	segment *Segment
+	earlier []Segment
+	held    map[*turn]int // the earlier segment that holds a turn first
+
+	first  *turn // the first turn that only this segment holds
+	before *turn // the one before it in the segment; nil for none
+	said   *turn // the turn that first should have continued; nil for none
+	after  *turn // the turn that the segment branched after; nil for none
+}
+
+// explain says where s, the segment of chain, branched from and why.
 func (t *Tree) explain(s *Segment, earlier []Segment, chain []*turn, held map[*turn]int) {
-	first, before := firstOwn(chain, held)
-	split := Split{Turn: first.id, Message: -1}
-	after := t.predecessor(first, before, held)
-	if after != nil {
-		split.After = after.id
-		s.Parent = held[after]
+	x := splitter{tree: t, segment: s, earlier: earlier, held: held}
+	x.first, x.before = firstOwn(chain, held)
+	x.said = lastSaid(x.first)
+	x.after = t.predecessor(x.first, x.before, held)
+	s.Split = &Split{Turn: x.first.id, Message: -1}
+	if x.after != nil {
+		s.Parent = held[x.after]
 		s.Branch = commonPrefix(s.Tokens, earlier[s.Parent].Tokens)
-		split.Token = s.Branch
+		s.Split.After, s.Split.Token = x.after.id, s.Branch
+		s.Split.Message, s.Split.Field = x.difference()
 	}
-	t.cause(&split, first, before, after, earlier, s)
-	s.Split = &split
+	s.Split.Cause = x.cause()
+	if s.Split.Cause == CauseDrift || s.Split.Cause == CauseTemplate {
+		s.Split.Message, s.Split.Field = -1, ""
+	}
 }
 
 // firstOwn returns the first turn of chain that no earlier segment holds, and
@@ -35,8 +51,7 @@ func firstOwn(chain []*turn, held map[*turn]int) (first, before *turn) {
 	return chain[len(chain)-1], before
 }
 
-// lastSaid returns the nearest generated turn above t that a continuation of
-// the same tools would have continued.
+// lastSaid returns the nearest turn above t that Continue would have named.
 func lastSaid(t *turn) *turn {
 	for n := t.node.parent; n != nil; n = n.parent {
 		if n.turn != nil && n.turn.tools == t.tools {
@@ -47,7 +62,8 @@ func lastSaid(t *turn) *turn {
 }
 
 // predecessor returns the turn that first came after: the one whose ids it
-// should have continued, else the newest held turn of its kind of history.
+// should have continued, else the newest held turn of its kind of history,
+// else of the history that it serves.
 func (t *Tree) predecessor(first, before *turn, held map[*turn]int) *turn {
 	if said := lastSaid(first); said != nil {
 		if _, ok := held[said]; ok {
@@ -57,13 +73,13 @@ func (t *Tree) predecessor(first, before *turn, held map[*turn]int) *turn {
 	if before != nil {
 		return before
 	}
-	own, any := (*turn)(nil), (*turn)(nil)
+	var own, served *turn
 	for _, turn := range t.turns[:first.seq] {
 		if _, ok := held[turn]; !ok {
 			continue
 		}
 		if turn.kind == chat.Main || first.kind != chat.Subagent && turn.kind != chat.SideCall {
-			any = turn
+			served = turn
 		}
 		if turn.agent == first.agent && (turn.kind == first.kind || turn.kind == chat.Compaction) {
 			own = turn
@@ -72,61 +88,38 @@ func (t *Tree) predecessor(first, before *turn, held map[*turn]int) *turn {
 	if own != nil {
 		return own
 	}
-	return any
+	return served
 }
 
-// cause fills in the cause class and, where messages differ, which.
-func (t *Tree) cause(split *Split, first, before, after *turn, earlier []Segment, s *Segment) {
-	said := lastSaid(first)
-	fresh := after == nil || after.agent != first.agent || after.kind != first.kind // the first of its kind of history
-	t.difference(split, first, after, earlier, s)
+// cause classifies the split.
+func (x *splitter) cause() string {
+	fresh := x.after == nil || x.after.agent != x.first.agent || x.after.kind != x.first.kind
 	switch {
-	case first.kind == chat.SideCall:
-		split.Cause = CauseSideCall
-	case first.kind == chat.Compaction:
-		split.Cause = CauseCompaction
-	case first.kind == chat.Subagent && fresh:
-		split.Cause = CauseSubagent
-	case said != nil && said != before:
-		split.Cause, split.Message, split.Field = CauseTemplate, -1, ""
-		if inOutput(said, split.Token) {
-			split.Cause = CauseDrift
-		}
-	case after != nil && after.kind == chat.Compaction && before == nil:
-		split.Cause = CauseCompaction
-	case answeredBefore(first, held(earlier)):
-		split.Cause = CauseRetry
+	case x.first.kind == chat.SideCall:
+		return CauseSideCall
+	case x.first.kind == chat.Compaction:
+		return CauseCompaction
+	case x.first.kind == chat.Subagent && fresh:
+		return CauseSubagent
+	case x.said != nil && x.said != x.before && x.drifted():
+		return CauseDrift
+	case x.said != nil && x.said != x.before:
+		return CauseTemplate
+	case x.before == nil && x.after != nil && x.after.kind == chat.Compaction:
+		return CauseCompaction
+	case x.answeredBefore():
+		return CauseRetry
 	default:
-		split.Cause = CauseClientEdit
+		return CauseClientEdit
 	}
 }
 
-// held returns the ids of the turns in segments.
-func held(segments []Segment) map[string]bool {
-	ids := map[string]bool{}
-	for i := range segments {
-		for _, turn := range segments[i].Turns {
-			ids[turn.ID] = true
-		}
-	}
-	return ids
-}
-
-// answeredBefore reports whether an exported turn answered the same prompt.
-func answeredBefore(t *turn, exported map[string]bool) bool {
-	for _, n := range t.node.parent.children {
-		if n.turn != nil && n.turn != t && n.turn.tools == t.tools && exported[n.turn.id] {
-			return true
-		}
-	}
-	return false
-}
-
-// inOutput reports whether token at lies in what last or a turn above it on
-// its path sampled. The first token of a turn that thought does not count: a
+// drifted reports whether the first token that differs lies in what a turn
+// above sampled. The first token of a turn that thought does not count: a
 // template that leaves the thinking of earlier turns out departs there.
-func inOutput(last *turn, at int) bool {
-	for n := last.node; n != nil; n = n.parent {
+func (x *splitter) drifted() bool {
+	at := x.segment.Split.Token
+	for n := x.said.node; n != nil; n = n.parent {
 		if n.turn != nil && at >= n.turn.prompt && at < n.turn.prompt+n.turn.output {
 			return at > n.turn.prompt || n.msg.Reasoning == ""
 		}
@@ -134,29 +127,40 @@ func inOutput(last *turn, at int) bool {
 	return false
 }
 
+// answeredBefore reports whether an exported turn answered the same prompt.
+func (x *splitter) answeredBefore() bool {
+	for _, n := range x.first.node.parent.children {
+		if _, ok := x.held[n.turn]; ok && n.turn != x.first && n.turn.tools == x.first.tools {
+			return true
+		}
+	}
+	return false
+}
+
 // difference finds the first message in which first's prompt departs from the
 // history that its parent segment ends with.
-func (t *Tree) difference(split *Split, first, after *turn, earlier []Segment, s *Segment) {
-	if after == nil || len(earlier[s.Parent].Turns) == 0 {
-		return
+func (x *splitter) difference() (message int, field string) {
+	turns := x.earlier[x.segment.Parent].Turns
+	switch {
+	case x.first.tools != x.after.tools:
+		return -1, "tools"
+	case len(turns) == 0: // all cut off
+		return -1, ""
 	}
-	turns := earlier[s.Parent].Turns
-	theirs, ours := t.byID[turns[len(turns)-1].ID].node.path(), first.node.path()
+	theirs, ours := x.tree.byID[turns[len(turns)-1].ID].node.path(), x.first.node.path()
 	i := 0
 	for i < len(theirs) && i < len(ours) && theirs[i] == ours[i] {
 		i++
 	}
 	switch {
-	case first.tools != after.tools:
-		split.Message, split.Field = -1, "tools"
-	case i == len(theirs) && i == len(ours):
-		return
+	case i == len(ours): // all of it is there
+		return -1, ""
 	case i == len(theirs):
-		split.Message, split.Field = i, "added"
-	case i == len(ours)-1 && theirs[i].turn == nil:
-		split.Message, split.Field = i, "missing" // the prompt ends where the parent's goes on
+		return i, "added"
+	case i == len(ours)-1 && theirs[i].turn == nil: // the prompt ends where the parent's goes on
+		return i, "missing"
 	default:
-		split.Message, split.Field = i, differingField(&theirs[i].msg, &ours[i].msg)
+		return i, differingField(&theirs[i].msg, &ours[i].msg)
 	}
 }
 

@@ -184,7 +184,7 @@ func TestConcurrentUse(t *testing.T) {
 	for _, name := range []string{"", "a", "b", "c"} {
 		agents.Go(func() {
 			h := []chat.Message{sys(name), user("fix it")}
-			for i := range int32(50) {
+			for i := range int32(25) {
 				ids := append(tree.Continue(h, nil).IDs, 7, i)
 				echo := chat.Message{Role: chat.Assistant, Content: name}
 				err := tree.Record(trajectory.Turn{Prompt: h, Echo: echo, PromptIDs: ids, OutputIDs: []int32{8}, LogProbs: []float32{-1}, Finish: chat.FinishStop, Agent: name})

@@ -2,9 +2,9 @@ package swe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -31,7 +31,6 @@ type Grading struct {
 	snap snap
 	sb   sandbox.Sandbox
 	base string
-	work bool // the working index holds an applied patch
 }
 
 // Grading sets up the graders' side in a fresh sandbox.
@@ -64,7 +63,7 @@ func (g *Grading) Apply(ctx context.Context, p Patch, o ApplyOptions) (ApplyRepo
 	if err := g.index(ctx, p, &report); err != nil || report.Tier == "" {
 		return report, err
 	}
-	tree, err := g.snap.fact(ctx, "applied")
+	changes, tree, err := g.changes(ctx)
 	if err != nil {
 		return report, err
 	}
@@ -75,14 +74,29 @@ func (g *Grading) Apply(ctx context.Context, p Patch, o ApplyOptions) (ApplyRepo
 		return report, nil
 	}
 	tests, official := touched(o.Tests), touched(o.Official)
-	err = g.restore(ctx, func(p string) bool { return o.Protected.Match(p) || tests[p] || official[p] }, &report)
-	if err != nil {
+	keep := func(p string) bool { return o.Protected.Match(p) || tests[p] || official[p] }
+	if report.Restored, err = g.restore(ctx, changes, keep); err != nil {
 		return report, err
 	}
 	if err := g.official(ctx, o.Tests); err != nil {
 		return report, err
 	}
-	return report, g.materialise(ctx)
+	if len(report.Restored) > 0 || len(o.Tests) > 0 {
+		if changes, _, err = g.changes(ctx); err != nil {
+			return report, err
+		}
+	}
+	return report, g.materialise(ctx, changes)
+}
+
+// changes are the working index's differences from the base, and its tree.
+func (g *Grading) changes(ctx context.Context) ([]change, string, error) {
+	b, err := g.snap.found(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	changes, err := parseRaw(b["raw"])
+	return changes, b.fact("tree"), err
 }
 
 // index applies the patch to the working index by the first tier that takes it.
@@ -117,31 +131,24 @@ func (g *Grading) index(ctx context.Context, p Patch, report *ApplyReport) error
 	return nil
 }
 
-// restore puts protected paths back to the base.
-func (g *Grading) restore(ctx context.Context, protected func(string) bool, report *ApplyReport) error {
-	changes, err := g.snap.changes(ctx)
-	if err != nil {
-		return err
-	}
-	var entries strings.Builder
+// restore puts protected paths back to the base and returns them.
+func (g *Grading) restore(ctx context.Context, changes []change, protected func(string) bool) ([]string, error) {
+	var paths, entries []string
 	for _, c := range changes {
 		if !protected(c.path) {
 			continue
 		}
-		report.Restored = append(report.Restored, c.path)
-		mode := strings.TrimLeft(c.oldMode, "0")
-		if mode == "" {
-			mode = "0" // it was not there
-		}
-		fmt.Fprintf(&entries, "%s %s\t%s\x00", mode, c.oldBlob, c.path)
+		paths = append(paths, c.path)
+		mode := cmp.Or(strings.TrimLeft(c.oldMode, "0"), "0") // 0: it was not there
+		entries = append(entries, mode+" "+c.oldBlob+"\t"+c.path)
 	}
-	if entries.Len() == 0 {
-		return nil
+	if len(paths) == 0 {
+		return nil, nil
 	}
-	if err := g.snap.write(ctx, "entries", []byte(entries.String())); err != nil {
-		return err
+	if err := g.snap.writeList(ctx, "entries", entries); err != nil {
+		return nil, err
 	}
-	return g.snap.run(ctx, "restore")
+	return paths, g.snap.run(ctx, "restore")
 }
 
 // An OfficialError is a graders' patch that does not apply to the row's own base.
@@ -170,23 +177,20 @@ func (g *Grading) official(ctx context.Context, tests []byte) error {
 }
 
 // materialise writes what the working index holds into the work tree.
-func (g *Grading) materialise(ctx context.Context) error {
-	changes, err := g.snap.changes(ctx)
-	if err != nil {
-		return err
-	}
-	lists := map[string][]string{"gone": nil, "put": nil}
+func (g *Grading) materialise(ctx context.Context, changes []change) error {
+	var gone, put []string
 	for _, c := range changes {
-		name := "put"
 		if c.status == "D" {
-			name = "gone"
+			gone = append(gone, c.path)
+		} else {
+			put = append(put, c.path)
 		}
-		lists[name] = append(lists[name], c.path)
 	}
-	lists["dirs"] = parents(lists["gone"])
-	lists["own"] = append(parents(lists["put"]), lists["put"]...)
-	for _, name := range []string{"gone", "put", "dirs", "own"} {
-		if err := g.snap.write(ctx, name, joinNUL(lists[name])); err != nil {
+	for _, list := range []struct {
+		name  string
+		paths []string
+	}{{"gone", gone}, {"dirs", parents(gone)}, {"put", put}, {"own", append(parents(put), put...)}} {
+		if err := g.snap.writeList(ctx, list.name, list.paths); err != nil {
 			return err
 		}
 	}

@@ -39,49 +39,41 @@ func (s snap) base(ctx context.Context) (string, error) {
 	if err := s.write(ctx, "lib.sh", []byte(s.library())); err != nil {
 		return "", err
 	}
-	f, err := s.look(ctx, "nojunk")
+	f, _, err := s.look(ctx, "nojunk")
 	if err != nil {
 		return "", err
 	}
 	add, _ := f.choose(slices.Concat(f.other, f.tracked))
-	tree, _, err := s.tree(ctx, f, add, "keep_base")
-	return tree, err
+	b, err := s.tree(ctx, f, add, "keep_base")
+	return b.fact("tree"), err
 }
 
 // diff takes snapshot S1 and returns what lies between S0 and it.
 func (s snap) diff(ctx context.Context) (Patch, error) {
-	base, err := s.fact(ctx, "s0") // asked first: without a snapshot there is no library either
-	if err != nil {
-		return Patch{}, err
+	if _, err := s.found(ctx); err != nil {
+		return Patch{}, err // without a snapshot there is no library to run
 	}
 	if err := s.run(ctx, fmt.Sprintf("lists junk %d", maxNewFile)); err != nil {
 		return Patch{}, err
 	}
-	f, err := s.look(ctx, "junk")
+	f, before, err := s.look(ctx, "junk")
 	if err != nil {
 		return Patch{}, err
 	}
 	add, skipped := f.choose(slices.Concat(f.other, f.forced()))
-	result, refused, err := s.tree(ctx, f, add, `difference "$(cat "$SNAP/s0")" "$(cat "$SNAP/tree")"`)
+	b, err := s.tree(ctx, f, add, `difference "$(cat "$SNAP/s0")" "$(cat "$SNAP/tree")"`)
 	if err != nil {
 		return Patch{}, err
 	}
-	p := Patch{BaseTree: base, ResultTree: result, Skipped: append(skipped, refused...)}
-	ignored, err := s.newlyIgnored(ctx, f)
-	if err != nil {
-		return Patch{}, err
+	p := Patch{BaseTree: before.fact("s0"), ResultTree: b.fact("tree"), Skipped: skipped, Scrub: before.fact("proof"), Flags: flags(before, f)}
+	for _, path := range b["refused"] {
+		p.Skipped = append(p.Skipped, Skipped{path, "git refuses the path"})
 	}
-	p.Skipped = append(p.Skipped, ignored...)
-	if p.Flags, err = s.flags(ctx, f); err != nil {
-		return Patch{}, err
-	}
-	if p.Scrub, err = s.fact(ctx, "proof"); err != nil {
-		return Patch{}, err
-	}
+	p.Skipped = append(p.Skipped, f.newlyIgnored(before["ignored0"])...)
 	if p.Bytes, err = s.read(ctx, "patch", maxPatch); err != nil {
 		return Patch{}, err
 	}
-	changes, err := s.changes(ctx)
+	changes, err := parseRaw(b["raw"])
 	for _, c := range changes {
 		p.Files = append(p.Files, FileChange{c.path, c.status})
 	}
@@ -90,25 +82,16 @@ func (s snap) diff(ctx context.Context) (Patch, error) {
 
 // look reads what the library's lists call found, and lists the files of the
 // repositories inside.
-func (s snap) look(ctx context.Context, junk string) (found, error) {
-	var f found
-	var entries []string
-	for name, into := range map[string]*[]string{"other": &f.other, "base": &f.base, "tracked": &entries, "big": &f.big, "special": &f.special, "ignored": &f.ignored} {
-		list, err := s.list(ctx, name)
-		if err != nil {
-			return f, err
-		}
-		for i := range list {
-			list[i] = strings.TrimPrefix(list[i], "./")
-		}
-		*into = list
-	}
-	prefix, err := s.fact(ctx, "prefix")
+func (s snap) look(ctx context.Context, junk string) (found, bundle, error) {
+	b, err := s.found(ctx)
 	if err != nil {
-		return f, err
+		return found{}, nil, err
 	}
-	f.tracked = trackedPaths(entries, prefix)
-	return f, s.flatten(ctx, junk, &f)
+	f := found{
+		other: b["other"], base: b["base"], big: b["big"], special: b["special"], ignored: b["ignored"],
+		tracked: trackedPaths(b["tracked"], b.fact("prefix")),
+	}
+	return f, b, s.flatten(ctx, junk, &f)
 }
 
 // trackedPaths reads `ls-files -s -z` entries ("mode id stage\tpath") and keeps
@@ -143,11 +126,11 @@ func (s snap) flatten(ctx context.Context, junk string, f *found) error {
 		if err := s.run(ctx, "nested "+junk+" "+shell.Quote(dir)+` >"$SNAP/inside"`); err != nil {
 			return err
 		}
-		inside, err := s.list(ctx, "inside")
+		data, err := s.read(ctx, "inside", maxPatch)
 		if err != nil {
 			return err
 		}
-		for _, p := range inside {
+		for _, p := range splitNUL(data) {
 			if isDir(p) {
 				todo = append(todo, dir+p)
 				continue
@@ -203,84 +186,55 @@ func (f found) choose(candidates []string) (add []string, skipped []Skipped) {
 func ours(p string) bool { return p == ProblemFile || strings.HasPrefix(p, ".harness/") }
 
 // tree brings the index to the state of the work tree and writes its tree; then
-// it makes one more call of the library.
-func (s snap) tree(ctx context.Context, f found, add []string, then string) (tree string, refused []Skipped, err error) {
+// it makes one more call of the library. It returns what that left.
+func (s snap) tree(ctx context.Context, f found, add []string, then string) (bundle, error) {
 	remove := slices.Clone(f.special)
 	for _, dir := range f.nested {
 		remove = append(remove, path.Clean(dir)) // where a file was, there is a repository now
 	}
-	if err := s.write(ctx, "remove", joinNUL(remove)); err != nil {
-		return "", nil, err
+	if err := s.writeList(ctx, "remove", remove); err != nil {
+		return nil, err
 	}
-	if err := s.write(ctx, "add", joinNUL(add)); err != nil {
-		return "", nil, err
+	if err := s.writeList(ctx, "add", add); err != nil {
+		return nil, err
 	}
 	if err := s.run(ctx, "tree", then); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	paths, err := s.list(ctx, "refused")
-	if err != nil {
-		return "", nil, err
-	}
-	for _, p := range paths {
-		refused = append(refused, Skipped{p, "git refuses the path"})
-	}
-	tree, err = s.fact(ctx, "tree")
-	return tree, refused, err
+	return s.found(ctx)
 }
 
 // newlyIgnored reports ignored paths that were not there before the agent.
-func (s snap) newlyIgnored(ctx context.Context, f found) ([]Skipped, error) {
-	before, err := s.list(ctx, "ignored0")
-	if err != nil {
-		return nil, err
-	}
+func (f found) newlyIgnored(before []string) []Skipped {
 	old := set(before)
 	var skipped []Skipped
 	for _, p := range f.ignored {
-		if old["./"+p] || old[p] || ours(p) || p == ".harness/" {
+		if old[p] || ours(p) || p == ".harness/" {
 			continue
 		}
 		if len(skipped) == maxIgnored {
-			return append(skipped, Skipped{p, "ignored; more follow"}), nil
+			return append(skipped, Skipped{p, "ignored; more follow"})
 		}
 		skipped = append(skipped, Skipped{p, "ignored"})
 	}
-	return skipped, nil
+	return skipped
 }
 
 // flags compares the repository's own state with what it was before the agent.
-func (s snap) flags(ctx context.Context, f found) (CaptureFlags, error) {
-	facts := map[string]string{}
-	for _, name := range []string{"s0", "headtree", "head0", "head", "branch0", "branch", "gitdir0"} {
-		v, err := s.fact(ctx, name)
-		if err != nil {
-			return CaptureFlags{}, err
-		}
-		facts[name] = v
-	}
-	had := facts["gitdir0"] != ""
+func flags(b bundle, f found) CaptureFlags {
+	had := b.fact("gitdir0") != ""
 	return CaptureFlags{
-		BaseDirty:    facts["headtree"] != "" && facts["headtree"] != facts["s0"],
-		HeadMoved:    had && (facts["head"] != facts["head0"] || facts["branch"] != facts["branch0"]),
-		GitDestroyed: had && facts["head0"] != "" && facts["head"] == "",
+		BaseDirty:    b.fact("headtree") != "" && b.fact("headtree") != b.fact("s0"),
+		HeadMoved:    had && (b.fact("head") != b.fact("head0") || b.fact("branch") != b.fact("branch0")),
+		GitDestroyed: had && b.fact("head0") != "" && b.fact("head") == "",
 		Nested:       len(f.nested) > 0,
-	}, nil
+	}
 }
 
 // A change is one path that differs between two trees.
 type change struct {
 	path, status     string
 	oldMode, oldBlob string
-}
-
-// changes reads the raw differences that the last step left.
-func (s snap) changes(ctx context.Context) ([]change, error) {
-	fields, err := s.list(ctx, "raw")
-	if err != nil {
-		return nil, err
-	}
-	return parseRaw(fields)
 }
 
 // parseRaw reads `diff-tree -z --raw --no-renames`: pairs of

@@ -2,6 +2,7 @@ package swe
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -63,18 +64,28 @@ func (s snap) run(ctx context.Context, calls ...string) error {
 	if step == "init" {
 		lib = s.library()
 	}
-	exit, out, err := detached(ctx, s.sb, sandbox.Cmd{Script: lib + strings.Join(calls, "\n") + "\n"}, s.dir+".log", stepLimit)
+	log := s.dir + ".log"
+	exit, err := detached(ctx, s.sb, sandbox.Cmd{Script: lib + strings.Join(calls, "\n") + "\n"}, log, stepLimit)
 	if err != nil {
 		return fmt.Errorf("%s: %w", step, err)
 	}
-	if exit.State != sandbox.Exited || exit.Code != 0 {
-		return &CaptureError{Step: step, Code: exit.Code, Output: out}
+	if exit == (sandbox.Exit{}) {
+		return nil
 	}
-	return nil
+	out, err := tail(ctx, s.sb, log)
+	return cmp.Or[error](err, &CaptureError{Step: step, Code: exit.Code, Output: out})
 }
 
 func (s snap) library() string {
 	return "WD=" + sandbox.Path(s.wd) + " SNAP=" + sandbox.Path(s.dir) + "\n" + snapLib
+}
+
+// writeList writes a list for the library's next call; an empty one is no file.
+func (s snap) writeList(ctx context.Context, name string, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	return s.write(ctx, name, joinNUL(paths))
 }
 
 func (s snap) write(ctx context.Context, name string, data []byte) error {
@@ -105,22 +116,42 @@ func readFile(ctx context.Context, sb sandbox.Sandbox, path string, max int) ([]
 	return data, nil
 }
 
-// fact reads a file that holds one line.
-func (s snap) fact(ctx context.Context, name string) (string, error) {
-	data, err := s.read(ctx, name, 1<<16)
+// found reads the lists and facts that the last calls left.
+func (s snap) found(ctx context.Context) (bundle, error) {
+	data, err := s.read(ctx, "found", maxPatch)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", &CaptureError{Step: "read", Output: "no " + name + ": was the work directory prepared in this sandbox?"}
+		return nil, &CaptureError{Step: "read", Output: "no snapshot: was the work directory prepared in this sandbox?"}
 	}
-	return strings.TrimSuffix(string(data), "\n"), err
-}
-
-// list reads a NUL-separated list of paths.
-func (s snap) list(ctx context.Context, name string) ([]string, error) {
-	data, err := s.read(ctx, name, maxPatch)
 	if err != nil {
 		return nil, err
 	}
-	return splitNUL(data), nil
+	return parseBundle(splitNUL(data)), nil
+}
+
+// A bundle is several lists by name.
+type bundle map[string][]string
+
+// parseBundle reads entries in which an empty one announces the next list's name.
+func parseBundle(entries []string) bundle {
+	b, name := bundle{}, ""
+	for i := 0; i < len(entries); i++ {
+		if entries[i] == "" && i+1 < len(entries) {
+			i++
+			name = entries[i]
+			b[name] = nil
+			continue
+		}
+		b[name] = append(b[name], strings.TrimPrefix(entries[i], "./"))
+	}
+	return b
+}
+
+// fact is a list of at most one entry.
+func (b bundle) fact(name string) string {
+	if len(b[name]) == 0 {
+		return ""
+	}
+	return b[name][0]
 }
 
 func splitNUL(data []byte) []string {
@@ -132,8 +163,5 @@ func splitNUL(data []byte) []string {
 }
 
 func joinNUL(paths []string) []byte {
-	if len(paths) == 0 {
-		return nil
-	}
 	return []byte(strings.Join(paths, "\x00") + "\x00")
 }

@@ -128,6 +128,19 @@ lists() {
 	printf '%s' "${p#/}" >"$SNAP/prefix"
 	theirs rev-parse -q --verify HEAD >"$SNAP/head"
 	theirs symbolic-ref -q HEAD >"$SNAP/branch"
+	bundle other base tracked big special ignored ignored0 prefix s0 headtree head0 head branch0 branch gitdir0 proof >"$SNAP/found"
+}
+
+# bundle FILE...: lists and facts as one list, since each file read costs a
+# round trip. No list has an empty entry: one announces the next file's name.
+bundle() {
+	for f in "$@"; do
+		printf '\0%s\0' "$f"
+		[ ! -f "$SNAP/$f" ] || case $f in
+		other | base | tracked | big | special | ignored | ignored0 | refused | raw) cat "$SNAP/$f" ;;
+		*) [ ! -s "$SNAP/$f" ] || printf '%s\0' "$(cat "$SNAP/$f")" ;;
+		esac
+	done
 }
 
 # nested JUNK DIR: the files of a repository inside the work tree.
@@ -138,19 +151,31 @@ nested() {
 	INDEX=empty g ls-files -z -o --exclude-standard --exclude-from="$SNAP/$1"
 }
 
-# tree: the index brought to what the work tree holds; $SNAP/remove and
-# $SNAP/add come from outside. A path that git refuses is listed in refused.
+# from FILE COMMAND...: with the list from outside as its input; no list, nothing
+# to do. A list serves once.
+from() {
+	f=$SNAP/$1
+	shift
+	[ -f "$f" ] || return 0
+	"$@" <"$f" || return
+	rm -f "$f"
+}
+
+# tree: the index brought to what the work tree holds; the lists remove and add
+# come from outside. A path that git refuses is listed in refused.
 tree() {
 	cd "$WD"
 	: >"$SNAP/refused"
-	g update-index --force-remove -z --stdin <"$SNAP/remove"
+	from remove g update-index --force-remove -z --stdin
 	g add -u .
+	[ -f "$SNAP/add" ] || : >"$SNAP/add"
 	if ! g update-index --add --remove --replace -z --stdin <"$SNAP/add" 2>"$SNAP/why"; then
-		one="$SNAP/one.sh"
 		xargs -0 -n 1 sh -c '. "$0"; add_one "$1"' "$SNAP/lib.sh" <"$SNAP/add"
 	fi
+	rm -f "$SNAP/add"
 	g write-tree >"$SNAP/tree.tmp"
 	mv "$SNAP/tree.tmp" "$SNAP/tree"
+	bundle tree refused >"$SNAP/found"
 }
 
 add_one() {
@@ -163,10 +188,9 @@ difference() {
 	cd "$WD"
 	g diff-tree -r -p --binary --full-index --no-renames --no-ext-diff --no-textconv --no-color --src-prefix=a/ --dst-prefix=b/ \
 		--unified=3 --inter-hunk-context=0 --submodule=short --diff-algorithm=myers --no-indent-heuristic --output="$SNAP/patch" "$1" "$2"
-	raw "$1" "$2"
+	g diff-tree -r -z --raw --no-renames --no-abbrev "$1" "$2" >"$SNAP/raw"
+	bundle tree refused raw >"$SNAP/found"
 }
-
-raw() { g diff-tree -r -z --raw --no-renames --no-abbrev "$1" "$2" >"$SNAP/raw"; }
 
 # keep_base makes the tree just written S0. The index stays as it is: its stat
 # data is what makes S1 cheap.
@@ -202,8 +226,9 @@ apply_tier() {
 # written: the tree of the working index, and how it differs from S0.
 written() {
 	INDEX=work g write-tree >"$SNAP/tree.tmp"
-	mv "$SNAP/tree.tmp" "$SNAP/applied"
-	raw "$(cat "$SNAP/s0")" "$(cat "$SNAP/applied")"
+	mv "$SNAP/tree.tmp" "$SNAP/tree"
+	g diff-tree -r -z --raw --no-renames --no-abbrev "$(cat "$SNAP/s0")" "$(cat "$SNAP/tree")" >"$SNAP/raw"
+	bundle tree raw >"$SNAP/found"
 }
 
 # fuzzy applies with patch(1) to a scratch copy of S0, all or nothing.
@@ -225,7 +250,7 @@ fuzzy() {
 # restore puts the entries of $SNAP/entries back into the working index.
 restore() {
 	cd "$WD"
-	INDEX=work g update-index --replace -z --index-info <"$SNAP/entries"
+	INDEX=work from entries g update-index --replace -z --index-info
 	written
 }
 
@@ -241,10 +266,11 @@ official() {
 # and own are lists from outside. What is written belongs to the user $1.
 materialise() {
 	cd "$WD"
-	xargs -0 -r rm -f -- <"$SNAP/gone"
-	xargs -0 -r -n 1 rmdir -- <"$SNAP/dirs" 2>/dev/null || :
-	INDEX=work g checkout-index -f -z --stdin <"$SNAP/put"
-	[ -n "${AGENTRL_ONE_USER-}" ] || xargs -0 -r chown -h "$(id -u "$1"):$(id -g "$1")" -- <"$SNAP/own"
+	from gone xargs -0 -r rm -f --
+	from dirs xargs -0 -r -n 1 rmdir -- 2>/dev/null || rm -f "$SNAP/dirs"
+	INDEX=work from put g checkout-index -f -z --stdin
+	[ -n "${AGENTRL_ONE_USER-}" ] || from own xargs -0 -r chown -h "$(id -u "$1"):$(id -g "$1")" --
+	rm -f "$SNAP/own"
 }
 
 # back brings the work tree to S0 again.

@@ -118,14 +118,15 @@ func (w *Workspace) own(ctx context.Context, sb sandbox.Sandbox) error {
 		"u=$(id -u " + sandbox.AgentUser + ") g=$(id -g " + sandbox.AgentUser + ")\n" +
 		"chown -R -h \"$u:$g\" .\n" +
 		"git config --system --get-all safe.directory 2>/dev/null | grep -qxF '*' || git config --system --add safe.directory '*' || :\n"
-	exit, out, err := detached(ctx, sb, sandbox.Cmd{Script: script}, w.logOf(sb, "own"), stepLimit)
+	exit, err := detached(ctx, sb, sandbox.Cmd{Script: script}, w.logOf(sb, "own"), stepLimit)
 	if err != nil {
 		return fmt.Errorf("give the work directory to the agent: %w", err)
 	}
-	if exit.State != sandbox.Exited || exit.Code != 0 {
-		return &SetupError{"give the work directory to the agent", exit, out}
+	if exit == (sandbox.Exit{}) {
+		return nil
 	}
-	return nil
+	out, err := tail(ctx, sb, w.logOf(sb, "own"))
+	return cmp.Or[error](err, &SetupError{"give the work directory to the agent", exit, out})
 }
 
 // probe finds the programs that the row needs, as the agent's user sees them.
@@ -164,7 +165,7 @@ func (w *Workspace) step(ctx context.Context, sb sandbox.Sandbox, i int, step St
 	if err != nil {
 		return fmt.Errorf("%s: %w", step.Name, err)
 	}
-	if exit.State != sandbox.Exited || exit.Code != 0 {
+	if exit != (sandbox.Exit{}) {
 		return &SetupError{step.Name, exit, out}
 	}
 	return nil
@@ -226,18 +227,25 @@ func (w *Workspace) runScript(ctx context.Context, sb sandbox.Sandbox, s Script)
 	}
 	maps.Copy(env, s.Env)
 	cmd := sandbox.Cmd{Script: w.path() + run + "\n", User: s.User, Dir: w.Workdir, Env: env}
-	return detached(ctx, sb, cmd, w.logOf(sb, s.Name), s.Limit)
-}
-
-// detached runs a command with a limit and returns the end of its output.
-func detached(ctx context.Context, sb sandbox.Sandbox, cmd sandbox.Cmd, log string, limit time.Duration) (sandbox.Exit, string, error) {
-	stop := make(chan struct{})
-	timer := time.AfterFunc(limit, func() { close(stop) })
-	defer timer.Stop()
-	exit, err := sandbox.RunDetached(ctx, sb, sandbox.Detached{Cmd: cmd, Log: log, Stop: stop})
+	log := w.logOf(sb, s.Name)
+	exit, err := detached(ctx, sb, cmd, log, s.Limit)
 	if err != nil {
 		return exit, "", err
 	}
-	tail, err := sandbox.Tail(ctx, sb, log, 16<<10)
-	return exit, string(tail), err
+	out, err := tail(ctx, sb, log)
+	return exit, out, err
+}
+
+// detached runs a command with a limit.
+func detached(ctx context.Context, sb sandbox.Sandbox, cmd sandbox.Cmd, log string, limit time.Duration) (sandbox.Exit, error) {
+	stop := make(chan struct{})
+	timer := time.AfterFunc(limit, func() { close(stop) })
+	defer timer.Stop()
+	return sandbox.RunDetached(ctx, sb, sandbox.Detached{Cmd: cmd, Log: log, Stop: stop})
+}
+
+// tail is the end of a log, for people.
+func tail(ctx context.Context, sb sandbox.Sandbox, log string) (string, error) {
+	out, err := sandbox.Tail(ctx, sb, log, 16<<10)
+	return string(out), err
 }

@@ -22,9 +22,21 @@ import (
 // ("Killed"), and not for a plain exit status. Only SIGINT and SIGPIPE are
 // reported by no shell: they remain 130 and 141. Descriptors 3 and 4 carry the
 // real streams past the substitution and are closed for the command.
-const wrapper = `mark=$1; shift; exec 3>&1 4>&2
-m=$(exec /bin/sh -c '(exec "$@" </dev/null >&3 2>&4 3>&- 4>&-); echo " $?"' sh "$@" 2>&1)
-printf '%s%s%s' "$mark" "$m" "$mark"; printf '%s' "$mark" >&2`
+const wrapper = `mark=$1; shift
+run() {
+	exec 3>&1 4>&2 5>&-
+	m=$(exec /bin/sh -c '(exec "$@" </dev/null >&3 2>&4 3>&- 4>&-); echo " $?"' sh "$@" 2>&1)
+	printf '%s%s%s' "$mark" "$m" "$mark"; printf '%s' "$mark" >&2
+}
+`
+
+// Where the streams are another user's pipes, the command may write to them
+// but not open them anew, as in echo x >/dev/stderr. Pipes that the user's own
+// shell makes stand between; the marks go through them behind the output.
+const (
+	direct = wrapper + `run "$@"`
+	piped  = wrapper + `{ run "$@" 2>&1 >&5 | cat >&2 5>&-; } 5>&1 | cat`
+)
 
 // A Mark wraps one run of one command and collects its output. It is not safe
 // for concurrent use.
@@ -63,7 +75,15 @@ func New(limit int) *Mark {
 
 // Argv is the command to run in place of shell + script; shell is for example
 // {"/bin/sh", "-c"}. The sandbox needs /bin/sh.
-func (m *Mark) Argv(shell []string, script string) []string {
+func (m *Mark) Argv(shell []string, script string) []string { return m.argv(direct, shell, script) }
+
+// PipedArgv is Argv for a user who does not own the streams. The sandbox needs
+// cat as well.
+func (m *Mark) PipedArgv(shell []string, script string) []string {
+	return m.argv(piped, shell, script)
+}
+
+func (m *Mark) argv(wrapper string, shell []string, script string) []string {
 	argv := []string{"/bin/sh", "-c", wrapper, "sh", string(m.mark)}
 	return append(append(argv, shell...), script)
 }

@@ -3,6 +3,7 @@ package endmark
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"strings"
@@ -12,10 +13,13 @@ import (
 
 // run gives the command to a real shell and its output to the mark, in pieces
 // of n bytes. It does not wait for holders of the output.
-func run(t *testing.T, sh string, script string, n int) *Mark {
+func run(t *testing.T, piped bool, sh string, script string, n int) *Mark {
 	t.Helper()
 	m := New(1 << 20)
 	argv := m.Argv([]string{sh, "-c"}, script)
+	if piped {
+		argv = m.PipedArgv([]string{sh, "-c"}, script)
+	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	stdout, _ := cmd.StdoutPipe()
 	stderr, _ := cmd.StderrPipe()
@@ -78,18 +82,20 @@ func TestShells(t *testing.T) {
 			path = "/bin/sh"
 		}
 		for _, tt := range tests {
-			t.Run(sh+"/"+tt.name, func(t *testing.T) {
-				start := time.Now()
-				m := run(t, path, tt.script, 7)
-				if took := time.Since(start); took > 20*time.Second {
-					t.Errorf("took %v: waited for the holder", took)
-				}
-				code, signal, err := m.Status()
-				stdout, stderr := m.Output()
-				if err != nil || !m.Done() || code != tt.code || signal != tt.signal || string(stdout) != tt.stdout || string(stderr) != tt.stderr {
-					t.Errorf("%q: got %d %q %q %q, error %v, done %v", tt.script, code, signal, stdout, stderr, err, m.Done())
-				}
-			})
+			for _, piped := range []bool{false, true} {
+				t.Run(fmt.Sprint(sh, "/", tt.name, "/", piped), func(t *testing.T) {
+					start := time.Now()
+					m := run(t, piped, path, tt.script, 7)
+					if took := time.Since(start); took > 20*time.Second {
+						t.Errorf("took %v: waited for the holder", took)
+					}
+					code, signal, err := m.Status()
+					stdout, stderr := m.Output()
+					if err != nil || !m.Done() || code != tt.code || signal != tt.signal || string(stdout) != tt.stdout || string(stderr) != tt.stderr {
+						t.Errorf("%q: got %d %q %q %q, error %v, done %v", tt.script, code, signal, stdout, stderr, err, m.Done())
+					}
+				})
+			}
 		}
 	}
 }

@@ -38,6 +38,9 @@ type startRequest struct {
 // When ctx ends, Exec returns and the command goes on: a command whose end
 // matters runs under sandbox.RunDetached.
 func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, error) {
+	if err := checkCmd(cmd); err != nil {
+		return sandbox.Result{}, fmt.Errorf("e2b: exec: %w", err)
+	}
 	var res sandbox.Result
 	err := s.try(ctx, "exec", cmd.Replayable, func(ctx context.Context) error {
 		script, err := s.shipScript(ctx, cmd)
@@ -53,6 +56,23 @@ func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, er
 		return sandbox.Result{}, err
 	}
 	return res, nil
+}
+
+// checkCmd refuses what a process cannot be given.
+func checkCmd(cmd sandbox.Cmd) error {
+	texts := []string{cmd.Script, cmd.User, cmd.Dir}
+	for k, v := range cmd.Env {
+		if k == "" || strings.Contains(k, "=") {
+			return fmt.Errorf("%w: variable %q", sandbox.ErrInvalid, k)
+		}
+		texts = append(texts, k, v)
+	}
+	for _, s := range texts {
+		if strings.ContainsRune(s, 0) {
+			return fmt.Errorf("%w: a command cannot hold a NUL byte", sandbox.ErrInvalid)
+		}
+	}
+	return nil
 }
 
 // shipScript makes a script that fits the argument list: a long one goes into
@@ -111,6 +131,9 @@ func (s *Sandbox) start(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, e
 // ping interval is at least 1: at 0 envd crashes.
 func (s *Sandbox) startRequest(ctx context.Context, cmd sandbox.Cmd, mark *endmark.Mark) (*http.Request, error) {
 	argv := mark.Argv(s.p.opts.Shell, cmd.Script)
+	if user(cmd.User) != "root" { // envd's pipes are root's
+		argv = mark.PipedArgv(s.p.opts.Shell, cmd.Script)
+	}
 	var msg startRequest
 	msg.Process.Cmd, msg.Process.Args = argv[0], argv[1:]
 	msg.Process.Envs = maps.Clone(s.env)
@@ -162,6 +185,7 @@ func (r *run) result() (sandbox.Result, error) {
 		if err != nil || flags&flagEnd != 0 {
 			if err == nil {
 				err = endError(payload)
+				_, _, _ = r.frames.next() // to the response's end, or the connection is lost
 			}
 			return r.close(err)
 		}
@@ -203,8 +227,10 @@ func (r *run) close(err error) (sandbox.Result, error) {
 	res := sandbox.Result{Stdout: stdout, Stderr: stderr}
 	switch {
 	case r.mark.Done():
-		res.Code, res.Signal, err = r.mark.Status()
-		return res, err
+		if res.Code, res.Signal, err = r.mark.Status(); err != nil {
+			return sandbox.Result{}, fmt.Errorf("%w: %w", sandbox.ErrCut, err)
+		}
+		return res, nil
 	case r.end != nil: // the wrapper itself was killed, or could not be started
 		return r.wrapperEnd(res)
 	case err == nil:
@@ -216,7 +242,7 @@ func (r *run) close(err error) (sandbox.Result, error) {
 }
 
 func (r *run) wrapperEnd(res sandbox.Result) (sandbox.Result, error) {
-	if r.end.Exited {
+	if r.end.Exited && (r.end.ExitCode == 126 || r.end.ExitCode == 127) {
 		res.Code = r.end.ExitCode
 		return res, nil
 	}

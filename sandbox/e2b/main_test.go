@@ -32,6 +32,9 @@ func start(t testing.TB, o e2btest.Options, bend ...func(*e2b.Options)) (*e2btes
 		if err := srv.Close(); err != nil {
 			t.Errorf("close the double: %v", err)
 		}
+		if a := srv.Stats().Aborts; t.Failed() && len(a) > 0 {
+			t.Logf("streams that broke: %s", strings.Join(a, "; "))
+		}
 		if v := srv.Stats().Violations; len(v) > 0 {
 			t.Errorf("requests that harm a real server: %s", strings.Join(v, "; "))
 		}

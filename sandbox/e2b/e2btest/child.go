@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -46,6 +46,8 @@ func RunChild() {
 }
 
 func runChild(config string) error {
+	// A shell's background command has these ignored, and would hand that down.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGQUIT)
 	var cfg childConfig
 	if err := json.Unmarshal([]byte(config), &cfg); err != nil {
 		return err
@@ -123,8 +125,6 @@ func isolate(cfg childConfig) error {
 	}
 	return nil
 }
-
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // envd is the daemon in one sandbox.
 type envd struct {

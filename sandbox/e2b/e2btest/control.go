@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -160,7 +161,7 @@ func (s *Server) admit(w http.ResponseWriter, req createRequest) (_ *machine, re
 	}
 	m := &machine{
 		id: "i" + random(9), token: "", req: req, started: time.Now(), opts: s.opts,
-		template: req.TemplateID, ready: make(chan struct{}),
+		template: req.TemplateID, ready: make(chan struct{}), log: log.New(&s.aborts, "", 0),
 	}
 	m.dir = filepath.Join(s.dir, m.id)
 	if req.Secure {

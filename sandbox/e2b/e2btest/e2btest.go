@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -52,6 +53,7 @@ type Server struct {
 	http   *http.Server
 	dir    string // holds the sandboxes' files
 	refuse atomic.Int64
+	aborts aborts
 
 	mu        sync.Mutex
 	sandboxes map[string]*machine
@@ -68,6 +70,7 @@ type Stats struct {
 	Creates    int            // sandboxes made
 	PeakLive   int            // sandboxes alive at once
 	Violations []string       // requests that would have crashed or confused a real server
+	Aborts     []string       // streams that broke between the gateway and an envd, other than by a client's leaving
 }
 
 // CanRun tells why sandboxes with processes cannot be had here; nil if they can.
@@ -151,6 +154,7 @@ func (s *Server) Stats() Stats {
 	for k, v := range s.stats.Requests {
 		out.Requests[k] = v
 	}
+	out.Aborts = s.aborts.all()
 	out.Violations = append([]string(nil), s.stats.Violations...)
 	return out
 }
@@ -209,4 +213,24 @@ func (s *Server) violation(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Violations = append(s.stats.Violations, fmt.Sprintf(format, args...))
+}
+
+// aborts collects what the gateway logs.
+type aborts struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Write implements io.Writer: a line a call.
+func (a *aborts) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lines = append(a.lines, strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func (a *aborts) all() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.lines...)
 }

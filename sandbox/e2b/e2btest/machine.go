@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -28,6 +29,7 @@ type machine struct {
 	opts                     Options
 	started                  time.Time
 	ready                    chan struct{} // closed when the template's script has run
+	log                      *log.Logger   // of the proxy
 
 	mu    sync.Mutex
 	init  *exec.Cmd
@@ -181,7 +183,7 @@ func (m *machine) connect(sock string) error {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     tr,
 		FlushInterval: -1,
-		ErrorLog:      quiet(),
+		ErrorLog:      m.log,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
 				refuse(w, GatewayClosed, m.id)
@@ -265,6 +267,9 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 		refuse(w, GatewayClosed, id)
 		return
 	}
+	// Else the server swallows what is left of the body once the answer begins,
+	// while the proxy still reads it.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	proxy.ServeHTTP(w, r)
 }
 

@@ -183,15 +183,22 @@ func (c *conversation) ask(messages ...any) map[string]any {
 	if err != nil || status != 200 {
 		c.rig.t.Fatalf("turn: status %d, error %v, body %s", status, err, data)
 	}
+	reply := replyOf(c.rig.t, data)
+	c.messages = append(c.messages, reply)
+	return reply
+}
+
+// replyOf returns the message of a chat completion.
+func replyOf(t testing.TB, data []byte) map[string]any {
+	t.Helper()
 	var res struct {
 		Choices []struct {
 			Message map[string]any `json:"message"`
 		} `json:"choices"`
 	}
-	if err := json.Unmarshal(data, &res); err != nil {
-		c.rig.t.Fatal(err)
+	if err := json.Unmarshal(data, &res); err != nil || len(res.Choices) == 0 {
+		t.Fatalf("no completion: %v: %s", err, data)
 	}
-	c.messages = append(c.messages, res.Choices[0].Message)
 	return res.Choices[0].Message
 }
 

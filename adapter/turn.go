@@ -1,10 +1,10 @@
 package adapter
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -59,13 +59,14 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	}
 	rc := http.NewResponseController(w)
 	rc.SetReadDeadline(time.Now().Add(s.o.BodyTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.o.MaxBody))
-	if err != nil {
+	var body bytes.Buffer
+	body.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
+	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, s.o.MaxBody)); err != nil {
 		return nil, err
 	}
 	// The deadline would end the watch for a disconnect, and with it the turn.
 	rc.SetReadDeadline(time.Time{})
-	return body, nil
+	return body.Bytes(), nil
 }
 
 // await waits for the turn, showing signs of life, and hands it to the client.

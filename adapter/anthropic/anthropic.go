@@ -42,6 +42,9 @@ type body struct {
 	MaxTokens     int             `json:"max_tokens"`
 	StopSequences []string        `json:"stop_sequences"`
 	Stream        bool            `json:"stream"`
+	Temperature   json.RawMessage `json:"temperature"`
+	TopP          json.RawMessage `json:"top_p"`
+	TopK          json.RawMessage `json:"top_k"`
 }
 
 type message struct {
@@ -105,7 +108,7 @@ func (Messages) Decode(r *http.Request, data []byte) (*chat.Request, error) {
 	if len(req.Messages) == 0 {
 		return nil, errors.New("messages: all of them are empty")
 	}
-	req.Sampling = sampling(data)
+	req.Sampling = b.sampling()
 	classify(r, req)
 	return req, nil
 }
@@ -261,23 +264,15 @@ func classify(r *http.Request, req *chat.Request) {
 	}
 }
 
-// sampling picks what the client asks for beyond what it may choose.
-func sampling(data []byte) map[string]any {
-	var asked struct {
-		Temperature json.RawMessage `json:"temperature"`
-		TopP        json.RawMessage `json:"top_p"`
-		TopK        json.RawMessage `json:"top_k"`
-	}
-	if json.Unmarshal(data, &asked) != nil {
-		return nil
-	}
-	out := map[string]any{}
-	for name, raw := range map[string]json.RawMessage{"temperature": asked.Temperature, "top_p": asked.TopP, "top_k": asked.TopK} {
+// sampling lists what the client asks for beyond what it may choose.
+func (b body) sampling() map[string]any {
+	asked := map[string]any{}
+	for name, raw := range map[string]json.RawMessage{"temperature": b.Temperature, "top_p": b.TopP, "top_k": b.TopK} {
 		if len(raw) > 0 && string(raw) != "null" {
-			out[name] = string(raw)
+			asked[name] = string(raw)
 		}
 	}
-	return out
+	return asked
 }
 
 // Echo is the answer as Claude Code keeps it: thinking, text and calls; text

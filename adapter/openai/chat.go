@@ -50,6 +50,38 @@ type chatBody struct {
 	MaxCompletionTokens int             `json:"max_completion_tokens"`
 	Stop                json.RawMessage `json:"stop"`
 	N                   *int            `json:"n"`
+	asked
+}
+
+// asked is what a client may ask for beyond what it may choose.
+type asked struct {
+	Temperature       json.RawMessage `json:"temperature"`
+	TopP              json.RawMessage `json:"top_p"`
+	TopK              json.RawMessage `json:"top_k"`
+	MinP              json.RawMessage `json:"min_p"`
+	FrequencyPenalty  json.RawMessage `json:"frequency_penalty"`
+	PresencePenalty   json.RawMessage `json:"presence_penalty"`
+	RepetitionPenalty json.RawMessage `json:"repetition_penalty"`
+	Seed              json.RawMessage `json:"seed"`
+	LogitBias         json.RawMessage `json:"logit_bias"`
+	ResponseFormat    json.RawMessage `json:"response_format"`
+	ToolChoice        json.RawMessage `json:"tool_choice"`
+}
+
+// sampling lists what was asked for.
+func (a asked) sampling() map[string]any {
+	asked := map[string]any{}
+	for name, raw := range map[string]json.RawMessage{
+		"temperature": a.Temperature, "top_p": a.TopP, "top_k": a.TopK, "min_p": a.MinP,
+		"frequency_penalty": a.FrequencyPenalty, "presence_penalty": a.PresencePenalty,
+		"repetition_penalty": a.RepetitionPenalty, "sampling_seed": a.Seed, "logit_bias": a.LogitBias,
+		"response_format": a.ResponseFormat, "tool_choice": a.ToolChoice,
+	} {
+		if len(raw) > 0 && string(raw) != "null" && string(raw) != `"auto"` {
+			asked[name] = string(raw)
+		}
+	}
+	return asked
 }
 
 type chatMessage struct {
@@ -119,8 +151,7 @@ func (Chat) Decode(r *http.Request, body []byte) (*chat.Request, error) {
 	if err := decodeMessages(req, b.Messages); err != nil {
 		return nil, err
 	}
-	req.Sampling = sampling(body, "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
-		"repetition_penalty", "seed", "logit_bias", "response_format", "tool_choice")
+	req.Sampling = b.sampling()
 	req.Kind = chatKind(req)
 	return req, nil
 }
@@ -157,26 +188,6 @@ func stopStrings(raw json.RawMessage) ([]string, error) {
 		return nil, errors.New("stop: want a string or a list of strings")
 	}
 	return many, nil
-}
-
-// sampling picks what the client asks for beyond what it may choose.
-func sampling(body []byte, keys ...string) map[string]any {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(body, &all) != nil {
-		return nil
-	}
-	var asked map[string]any
-	for _, key := range keys {
-		raw, ok := all[key]
-		if !ok || string(raw) == "null" || string(raw) == `"auto"` {
-			continue
-		}
-		if asked == nil {
-			asked = map[string]any{}
-		}
-		asked[key] = raw
-	}
-	return asked
 }
 
 func chatTools(tools []chatTool) ([]chat.Tool, error) {

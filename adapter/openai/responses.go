@@ -33,6 +33,7 @@ type responsesBody struct {
 	Stream             bool            `json:"stream"`
 	MaxOutputTokens    int             `json:"max_output_tokens"`
 	PreviousResponseID string          `json:"previous_response_id"`
+	asked
 }
 
 type responsesTool struct {
@@ -99,7 +100,7 @@ func (Responses) Decode(r *http.Request, body []byte) (*chat.Request, error) {
 	if len(req.Messages) == 0 {
 		return nil, errors.New("input: at least one message is needed")
 	}
-	req.Sampling = sampling(body, "temperature", "top_p", "tool_choice")
+	req.Sampling = b.sampling()
 	classifyCodex(r, req)
 	return req, nil
 }

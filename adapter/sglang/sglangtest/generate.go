@@ -38,7 +38,7 @@ func (e *Engine) generate(w http.ResponseWriter, r *http.Request) {
 		refused.write(w)
 		return
 	}
-	g, refused := e.admit(req, body, r.Header.Get("X-SMG-Routing-Key"))
+	g, refused := e.admit(req, body, arrived, r.Header.Get("X-SMG-Routing-Key"))
 	if refused != nil {
 		e.note(&Generation{Call: Call{RID: req.RID, Prompt: req.InputIDs}, Status: refused.status, Started: arrived}, body)
 		refused.write(w)
@@ -68,7 +68,7 @@ func (e *Engine) generate(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit registers the call, or refuses it.
-func (e *Engine) admit(req *request, body []byte, key string) (*generation, *refusal) {
+func (e *Engine) admit(req *request, body []byte, arrived time.Time, key string) (*generation, *refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if req.RID == "" {
@@ -80,7 +80,7 @@ func (e *Engine) admit(req *request, body []byte, key string) (*generation, *ref
 	if e.o.MaxRunning > 0 && e.running >= e.o.MaxRunning && e.o.MaxQueued > 0 && e.queued >= e.o.MaxQueued {
 		return nil, objectError(503, "503", "The request queue is full.")
 	}
-	rec := &Generation{Call: Call{N: e.generated, RID: req.RID, Prompt: req.InputIDs, Sampling: req.sampling, RoutingKey: key}, Started: time.Now()}
+	rec := &Generation{Call: Call{N: e.generated, RID: req.RID, Prompt: req.InputIDs, Sampling: req.sampling, RoutingKey: key}, Started: arrived}
 	if e.o.Bodies {
 		rec.Body = body
 	}

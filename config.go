@@ -293,7 +293,7 @@ func chooseSandbox(cfg Config) (name, why string) {
 		return cfg.Sandbox, "AGENTRL_SANDBOX says so"
 	case cfg.E2BAPIKey != "":
 		return "e2b", "E2B_API_KEY is set"
-	case docker.Available():
+	case docker.New(docker.Options{}).Ping(context.Background()) == nil: // gives up after 5 s
 		return "docker", "its socket answers"
 	}
 	return "local", "there is neither an E2B_API_KEY nor a Docker socket that answers"
@@ -310,7 +310,7 @@ func newProvider(cfg Config) (sandbox.Provider, error) {
 			ImageMetadataKey: cfg.ImageMetadataKey, Size: cfg.SandboxSize, Lifetime: cfg.SandboxLifetime, Retries: cfg.RPCRetries,
 		})
 	case "docker":
-		return docker.New(docker.Options{})
+		return docker.New(docker.Options{Retries: cfg.RPCRetries}), nil
 	case "local":
 		return &local.Provider{}, nil
 	}
@@ -328,6 +328,8 @@ func publicURL(cfg Config, h harness.Harness) (string, error) {
 		return "", nil
 	case cfg.Sandbox == "local":
 		return "http://127.0.0.1:" + portMark, nil // a local sandbox shares this machine's loopback
+	case cfg.Sandbox == "docker":
+		return "http://" + docker.HostName + ":" + portMark, nil // every container knows its host by this name
 	}
 	return "", fmt.Errorf("ADAPTER_PUBLIC_HOST is not set: the agent %q runs in a %s sandbox and its model calls must reach this process; "+
 		"export ADAPTER_PUBLIC_HOST to an address of this host that sandboxes can reach, or ADAPTER_PUBLIC_URL to a tunnel's", cfg.Agent, cfg.Sandbox)

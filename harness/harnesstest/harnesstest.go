@@ -59,6 +59,7 @@ type Agent struct {
 	Turns  int
 	Result string       // defaults to "ok"
 	Client *http.Client // nil means http.DefaultClient
+	AtEnd  func()       // if set, called after the last turn, before Run returns
 }
 
 // DialsBack reports false: it runs in this process.
@@ -88,6 +89,9 @@ func (a *Agent) Run(ctx context.Context, _ sandbox.Sandbox, job harness.Job) (ha
 		if len(reply.ToolCalls) == 0 {
 			history = append(history, textMessage("user", "Go on."))
 		}
+	}
+	if a.AtEnd != nil {
+		a.AtEnd()
 	}
 	return report, nil
 }

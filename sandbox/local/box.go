@@ -152,13 +152,14 @@ func check(cmd sandbox.Cmd) error {
 // run runs a command to its end and collects its output.
 func (b *box) run(ctx context.Context, c *exec.Cmd, owner int) (sandbox.Result, error) {
 	var res sandbox.Result
-	stdout, err := b.collect()
+	var outBytes, errBytes bytes.Buffer
+	stdout, err := b.collect(&outBytes)
 	if err != nil {
 		return res, err
 	}
-	stderr, err := b.collect()
+	stderr, err := b.collect(&errBytes)
 	if err != nil {
-		stdout.abandon()
+		stdout.finish()
 		return res, err
 	}
 	c.Stdout, c.Stderr = stdout.w, stderr.w
@@ -167,8 +168,8 @@ func (b *box) run(ctx context.Context, c *exec.Cmd, owner int) (sandbox.Result, 
 	}
 	err = b.startProcess(c)
 	if err != nil {
-		stdout.abandon()
-		stderr.abandon()
+		stdout.finish()
+		stderr.finish()
 		return res, startError(err)
 	}
 	waited := make(chan error, 1)
@@ -181,7 +182,9 @@ func (b *box) run(ctx context.Context, c *exec.Cmd, owner int) (sandbox.Result, 
 		err = context.Cause(ctx)
 	}
 	b.forget(c.Process.Pid)
-	res.Stdout, res.Stderr = stdout.finish(), stderr.finish()
+	stdout.finish()
+	stderr.finish()
+	res.Stdout, res.Stderr = outBytes.Bytes(), errBytes.Bytes()
 	return b.result(c, res, err)
 }
 
@@ -280,26 +283,26 @@ func (b *box) Close() error {
 // stop ends what runs.
 func (b *box) stop() error {
 	if b.way == Plain {
-		return killMarked(b.id)
+		return killMarked(markVar + "=" + b.id)
 	}
 	return b.space.stop()
 }
 
-// collector reads one output of a command. It returns all that was written
+// collector reads one output of a command. It passes on all that was written
 // before the command's end, and goes on reading what is written by those who
 // still hold the output after it, so that they do not die of a broken pipe.
 type collector struct {
 	r, w     *os.File
-	buf      bytes.Buffer
+	to       io.Writer
 	complete chan struct{}
 }
 
-func (b *box) collect() (*collector, error) {
+func (b *box) collect(to io.Writer) (*collector, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	c := &collector{r: r, w: w, complete: make(chan struct{})}
+	c := &collector{r: r, w: w, to: to, complete: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.done {
@@ -325,13 +328,13 @@ func (c *collector) read() {
 	chunk := make([]byte, 64<<10)
 	for {
 		n, err := c.r.Read(chunk)
-		c.buf.Write(chunk[:n])
+		_, _ = c.to.Write(chunk[:n])
 		if err == nil {
 			continue
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			_ = c.r.SetReadDeadline(time.Time{})
-			drain(c.r, &c.buf)
+			drain(c.r, c.to)
 			close(c.complete)
 			_, _ = io.Copy(io.Discard, c.r)
 			return
@@ -342,12 +345,8 @@ func (c *collector) read() {
 }
 
 // finish is called when the command has ended.
-func (c *collector) finish() []byte {
+func (c *collector) finish() {
 	c.w.Close()
 	_ = c.r.SetReadDeadline(time.Unix(1, 0))
 	<-c.complete
-	return c.buf.Bytes()
 }
-
-// abandon is finish for a command that was never started.
-func (c *collector) abandon() { c.w.Close(); <-c.complete }

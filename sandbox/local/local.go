@@ -128,6 +128,9 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	if err := sb.verify(ctx); err != nil {
 		return nil, errors.Join(err, sb.Close())
 	}
+	if way == Plain {
+		return plainBox{sb}, nil
+	}
 	return sb, nil
 }
 

@@ -7,10 +7,9 @@ import (
 	"syscall"
 )
 
-// killMarked kills what carries a sandbox's mark in its environment, until
+// killMarked kills what has a variable, NAME=VALUE, in its environment, until
 // nothing does: a fork may have come between the look and the kill.
-func killMarked(id string) error {
-	mark := []byte(markVar + "=" + id)
+func killMarked(mark string) error {
 	for range 50 {
 		found := false
 		names, err := os.ReadDir("/proc")
@@ -20,7 +19,7 @@ func killMarked(id string) error {
 		for _, entry := range names {
 			pid := number(entry.Name())
 			env, err := os.ReadFile("/proc/" + entry.Name() + "/environ")
-			if pid == 0 || pid == os.Getpid() || err != nil || !hasVar(env, mark) {
+			if pid == 0 || pid == os.Getpid() || err != nil || !hasVar(env, []byte(mark)) {
 				continue
 			}
 			found = syscall.Kill(pid, syscall.SIGKILL) == nil || found
@@ -29,7 +28,7 @@ func killMarked(id string) error {
 			return nil
 		}
 	}
-	return errors.New("processes of the sandbox come up faster than they can be killed")
+	return errors.New("marked processes come up faster than they can be killed")
 }
 
 func hasVar(env, mark []byte) bool {

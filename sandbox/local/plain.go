@@ -2,11 +2,17 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/agentrl-go/agentrl/sandbox"
 )
@@ -77,4 +83,118 @@ func (b *box) command(ctx context.Context, cmd sandbox.Cmd) (c *exec.Cmd, owner 
 		return nil, 0, fmt.Errorf("no directory %q: %w", cmd.Dir, sandbox.ErrInvalid)
 	}
 	return c, 0, nil
+}
+
+// plainBox is a sandbox of which this process is the parent: its detached
+// commands need no protocol, and what the protocol needs is not everywhere.
+type plainBox struct{ *box }
+
+var _ sandbox.DetachedRunner = plainBox{}
+
+// jobVar marks what a detached command has started.
+const jobVar = "AGENTRL_JOB"
+
+// RunDetached runs a command in a process group of its own. On return the
+// group is dead, and on Linux what carries the command's mark; a process that
+// left the group and cleared its environment is not found. Nothing is killed
+// by user: that would be ourselves. Lost is not among the ends.
+func (b plainBox) RunDetached(ctx context.Context, d sandbox.Detached) (sandbox.Exit, error) {
+	end, err := b.begin(ctx)
+	if err != nil {
+		return sandbox.Exit{}, err
+	}
+	defer end()
+	id := rand.Text()
+	d.Env = maps.Clone(d.Env)
+	if d.Env == nil {
+		d.Env = map[string]string{}
+	}
+	d.Env[jobVar] = id
+	script, remove, err := b.short(ctx, d.Script)
+	if err != nil {
+		return sandbox.Exit{}, err
+	}
+	defer remove()
+	d.Script = script
+	c, _, err := b.command(ctx, d.Cmd)
+	if err != nil {
+		return sandbox.Exit{}, fmt.Errorf("start job: %w", err)
+	}
+	log, err := b.openLog(d.Log)
+	if err != nil {
+		return sandbox.Exit{}, fmt.Errorf("start job: %w", err)
+	}
+	defer log.Close()
+	exit, err := b.follow(ctx, c, log, d.Stop, id)
+	if b.isGone() {
+		return sandbox.Exit{}, b.gone()
+	}
+	return exit, err
+}
+
+// openLog makes the file anew, through no link.
+func (b plainBox) openLog(name string) (io.WriteCloser, error) {
+	if name == "" {
+		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	}
+	if !filepath.IsAbs(name) {
+		return nil, fmt.Errorf("log %q is not an absolute path: %w", name, sandbox.ErrInvalid)
+	}
+	name = filepath.Join(b.root, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+}
+
+// stopGrace is how long a command may go on after TERM.
+const stopGrace = 5 * time.Second
+
+// follow runs the process to its end and kills what it leaves.
+func (b plainBox) follow(ctx context.Context, c *exec.Cmd, log io.Writer, stop <-chan struct{}, id string) (sandbox.Exit, error) {
+	output, err := b.collect(log)
+	if err != nil {
+		return sandbox.Exit{}, err
+	}
+	c.Stdout, c.Stderr = output.w, output.w
+	if err := b.startProcess(c); err != nil {
+		output.finish()
+		return sandbox.Exit{}, startError(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = c.Wait() // the state says it all
+		close(ended)
+	}()
+	stopped := false
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-stop:
+		stopped = true
+		termGroup(c.Process.Pid)
+		grace := time.NewTimer(stopGrace)
+		defer grace.Stop()
+		select {
+		case <-ended:
+		case <-grace.C:
+		case <-ctx.Done():
+		}
+	}
+	killGroup(c.Process.Pid)
+	<-ended
+	killed := killMarked(jobVar + "=" + id)
+	b.forget(c.Process.Pid)
+	output.finish()
+	switch {
+	case err != nil || killed != nil:
+		return sandbox.Exit{}, errors.Join(err, killed)
+	case stopped:
+		return sandbox.Exit{State: sandbox.TimedOut}, nil
+	}
+	return sandbox.Exit{Code: shellCode(c.ProcessState)}, nil
 }

@@ -3,7 +3,7 @@
 package local
 
 import (
-	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -31,12 +31,20 @@ func exitOf(s *os.ProcessState) (code int, signal string) {
 	return s.ExitCode(), ""
 }
 
+// shellCode is the status that a shell would report.
+func shellCode(s *os.ProcessState) int {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return s.ExitCode()
+}
+
 // pipeSize is what a pipe holds at most: what a process wrote before its end
 // is within the next so many bytes.
 const pipeSize = 64 << 10
 
 // drain takes what is in a pipe now, without waiting.
-func drain(r *os.File, to *bytes.Buffer) {
+func drain(r *os.File, to io.Writer) {
 	raw, err := r.SyscallConn()
 	if err != nil {
 		return
@@ -55,7 +63,7 @@ func drain(r *os.File, to *bytes.Buffer) {
 		if err != nil || n <= 0 {
 			return
 		}
-		to.Write(chunk[:n])
+		_, _ = to.Write(chunk[:n])
 		left -= n
 	}
 }

@@ -1,7 +1,7 @@
 package local
 
 import (
-	"bytes"
+	"io"
 	"os"
 	"os/exec"
 )
@@ -20,4 +20,6 @@ func termGroup(pid int) { killGroup(pid) }
 
 func exitOf(s *os.ProcessState) (code int, signal string) { return s.ExitCode(), "" }
 
-func drain(r *os.File, to *bytes.Buffer) {}
+func shellCode(s *os.ProcessState) int { return s.ExitCode() }
+
+func drain(r *os.File, to io.Writer) {}

@@ -9,8 +9,6 @@ import (
 	"testing"
 )
 
-type object = map[string]any
-
 func TestNewRefuses(t *testing.T) {
 	model := func(change func(m object)) func(object) {
 		return func(f object) { change(f["model"].(object)) }

@@ -112,3 +112,5 @@ func newFlagged(t testing.TB, tokens []AddedToken) *Tokenizer {
 	}
 	return tok
 }
+
+type object = map[string]any

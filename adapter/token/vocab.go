@@ -11,8 +11,8 @@ import (
 // block of memory.
 type vocab struct {
 	bytes  []byte
-	spans  []span   // by id; zero length for an id that no token has
-	hash   []uint32 // open addressing; 0 for empty, else an id + 1
+	spans  []span      // by id; zero length for an id that no token has
+	hash   []vocabSlot // by open addressing
 	seed   maphash.Seed
 	levels bool // the model is byte-level
 	count  int
@@ -20,6 +20,13 @@ type vocab struct {
 	// respelled are the added tokens that are decoded as something else than
 	// their content.
 	respelled map[int32]span
+}
+
+// A vocabSlot is an id with some bits of its token's hash, which spare most
+// looks at tokens that are not meant. The zero slot is empty.
+type vocabSlot struct {
+	tag uint32
+	id1 int32 // id + 1
 }
 
 // A span is where a token lies in vocab.bytes. A verbatim token is spelled in
@@ -38,7 +45,7 @@ func newVocab(n int, byteLevel bool) *vocab {
 	for size < 2*n {
 		size *= 2
 	}
-	return &vocab{hash: make([]uint32, size), seed: maphash.MakeSeed(), levels: byteLevel}
+	return &vocab{hash: make([]vocabSlot, size), seed: maphash.MakeSeed(), levels: byteLevel}
 }
 
 // add enters a token, spelled as in tokenizer.json. It reports false where the
@@ -55,7 +62,7 @@ func (v *vocab) add(token []byte, id int32) bool {
 	}
 	v.spans[id] = span{uint32(len(v.bytes)), uint32(len(raw)), verbatim, true}
 	v.bytes = append(v.bytes, raw...)
-	v.hash[slot] = uint32(id) + 1
+	*slot = vocabSlot{uint32(maphash.Bytes(v.seed, raw) >> 32), id + 1}
 	v.count++
 	return true
 }
@@ -74,18 +81,25 @@ func (v *vocab) word(s string) (int32, bool) {
 
 func (v *vocab) lookup(raw []byte, verbatim bool) (int32, bool) {
 	slot, ok := v.find(raw, verbatim)
-	return int32(v.hash[slot]) - 1, ok
+	return slot.id1 - 1, ok
 }
 
 // find returns the slot that holds a token or that it would go into.
-func (v *vocab) find(raw []byte, verbatim bool) (slot int, ok bool) {
-	mask := len(v.hash) - 1
-	for slot = int(maphash.Bytes(v.seed, raw)) & mask; v.hash[slot] != 0; slot = (slot + 1) & mask {
-		if s := v.spans[v.hash[slot]-1]; s.verbatim == verbatim && string(v.bytes[s.at:s.at+s.length]) == string(raw) {
+func (v *vocab) find(raw []byte, verbatim bool) (slot *vocabSlot, ok bool) {
+	h := maphash.Bytes(v.seed, raw)
+	tag, mask := uint32(h>>32), uint64(len(v.hash)-1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		slot := &v.hash[i]
+		if slot.id1 == 0 {
+			return slot, false
+		}
+		if slot.tag != tag {
+			continue
+		}
+		if s := v.spans[slot.id1-1]; s.verbatim == verbatim && string(v.bytes[s.at:s.at+s.length]) == string(raw) {
 			return slot, true
 		}
 	}
-	return slot, false
 }
 
 // of returns the bytes that id is decoded as.

@@ -252,7 +252,7 @@ func (p *Parser) thought(in Input) (thought, []Flag) {
 			flags = append(flags, CallInOpenThink)
 		}
 	}
-	if i := strings.Index(text, thinkClose); !open && i >= 0 {
+	if i := strings.Index(text, thinkClose); !open && force == nil && i >= 0 {
 		t = thought{start: 0, end: i, rest: i + len(thinkClose), closed: true}
 	}
 	return t, flags

@@ -14,7 +14,7 @@ func harmonyInput(in Input) (text string, marks []harmonyMark, exact bool) {
 	}
 	if in.Decode != nil {
 		text, marks := decodedMarks(in)
-		if in.Text == "" || in.Text == text {
+		if in.Text == text {
 			return text, onlyHarmony(marks), true
 		}
 	}

@@ -180,14 +180,13 @@ func (r *invokeReader) tag(name string) (attrs []member, selfClosed bool) {
 		end := identEnd(r.text, i)
 		if end == i || !r.at(end, `="`) {
 			r.flag(NameMalformed)
-			r.i = i + strings.IndexAny(r.text[i:]+">", "><\n")
-			if r.at(r.i, ">") {
+			if r.i = anyFrom(r.text, i, "><\n"); r.at(r.i, ">") {
 				r.i++
 			}
 			return nil, false
 		}
 		start := end + len(`="`)
-		stop := start + strings.IndexAny(r.text[start:]+"\n", "\"\n<")
+		stop := anyFrom(r.text, start, "\"\n<")
 		if !r.at(stop, `"`) {
 			r.flag(NameMalformed)
 			r.i = stop
@@ -196,6 +195,15 @@ func (r *invokeReader) tag(name string) (attrs []member, selfClosed bool) {
 		attrs = append(attrs, member{r.text[i:end], r.text[start:stop]})
 		i = stop + 1
 	}
+}
+
+// anyFrom returns where one of the characters stands at or after i, or the
+// text's end.
+func anyFrom(s string, i int, chars string) int {
+	if at := strings.IndexAny(s[i:], chars); at >= 0 {
+		return i + at
+	}
+	return len(s)
 }
 
 // param reads one parameter.

@@ -53,7 +53,10 @@ func kimiCompat(text string, ts *toolset) compatResult {
 // kimiHead reads an id and the way to the brace that opens the arguments.
 func kimiHead(text string, i int) (id string, brace int, ok bool) {
 	i = skipSpace(text, i)
-	end := i + strings.IndexFunc(text[i:]+"<", func(r rune) bool { return r == '<' || r == '|' || pySpace(r) })
+	end := len(text)
+	if size := strings.IndexFunc(text[i:], func(r rune) bool { return r == '<' || r == '|' || pySpace(r) }); size >= 0 {
+		end = i + size
+	}
 	arg := skipSpace(text, end)
 	if end == i || !strings.HasPrefix(text[arg:], kimiArgument) {
 		return "", 0, false

@@ -57,14 +57,17 @@ type Span struct {
 // An Input is one sampled text.
 type Input struct {
 	// Text is what the model wrote, without the stop token: whoever knows the
-	// ids takes that off. With IDs and Specials set, "" means their text.
+	// ids takes that off Text and IDs.
 	Text       string
 	Tools      []chat.Tool      // none: the whole text is text
 	PromptTail string           // the end of the rendered prompt: says whether a thought is open
 	Cut        bool             // the generation ended by length or abort: what is open stays open
 	IDs        []int32          // the sampled ids, for formats that are read token by token; may be nil
 	Specials   map[int32]string // every special token of the tokenizer; not written to
-	Decode     func(ids []int32) string
+	// Decode makes text of ids that are no special tokens. Without it the
+	// special tokens are looked for in Text, which is a guess where the text
+	// has more marks than tokens.
+	Decode func(ids []int32) string
 }
 
 // A Result is what an Input says.
@@ -75,7 +78,10 @@ type Result struct {
 	Withheld  []Call // strict mode: malformed calls, in order
 	Flags     []Flag // of the whole, and those of all calls; each once
 	Residue   string // what is none of the above; "" where nothing is malformed
-	Spans     []Span // Strict: tile the input, in order. Compat: nil
+	Spans     []Span // Strict: tile the input, in order. Compat and Remote: nil
+	// Err is set by Remote alone: the output could not be read, nothing else in
+	// the Result counts, and the turn must not be answered.
+	Err error
 }
 
 // IllFormed reports whether the output breaks its format or its tools'

@@ -97,7 +97,7 @@ func TestStrictNeverRunsACutCall(t *testing.T) {
 	total := 0
 	for _, name := range givenFormats() {
 		for _, c := range readCases[toolCase](t, "cases/"+name+".jsonl.gz") {
-			if c.Malformed || len(c.Text) > 500 {
+			if c.Malformed || len(c.Text) > 250 {
 				continue
 			}
 			tools := chatTools(c.Tools)

@@ -75,7 +75,7 @@ func CheckSegment(s Segment) error {
 	if err := checkContents(&s); err != nil {
 		return err
 	}
-	if got := digest(&s); s.Digest != got {
+	if got := digest(&s); s.Digest != got || got == "" {
 		return broken(ReasonDigest, "", -1, "%s, and the contents have %s", s.Digest, got)
 	}
 	return nil
@@ -117,10 +117,6 @@ func (t *Tree) seal(segments []Segment) {
 		s := &segments[i]
 		s.Index, s.Count = i, len(segments)
 		s.Owned, s.Shared = ownership(s)
-		var failed *CheckError
-		if errors.As(checkContents(s), &failed) {
-			s.Verdict = string(failed.Reason)
-		}
 		t.exclude(s)
 		if s.Untrained == "" {
 			total += s.Owned
@@ -143,11 +139,14 @@ func (t *Tree) exclude(s *Segment) {
 		s.Untrained = string(ReasonSideCall)
 	case s.Label == chat.Subagent && t.opts.SkipSubagents:
 		s.Untrained = string(ReasonSubagent)
-	case t.opts.Policy == Exact:
+	}
+	var failed *CheckError
+	if !errors.As(checkContents(s), &failed) {
+		return
+	}
+	s.Verdict = string(failed.Reason)
+	if t.opts.Policy == Exact {
 		s.Untrained = s.Verdict
-		if s.Untrained == "" && s.Owned == 0 {
-			s.Untrained = string(ReasonNothing)
-		}
 	}
 }
 

@@ -13,7 +13,7 @@ func (t *Tree) exactSegments(maxTokens int) []Segment {
 	var segments []Segment
 	held := map[*turn]int{} // the segment that holds a turn first
 	for i, chain := range t.chains() {
-		s := exactSegment(chain, held, maxTokens)
+		s := t.exactSegment(chain, held, maxTokens)
 		if i > 0 {
 			t.explain(&s, segments, chain, held)
 		}
@@ -107,8 +107,8 @@ func (t *turn) dropped() bool {
 }
 
 // exactSegment lays a chain out; it trains what no earlier segment holds and
-// no abort cut short.
-func exactSegment(chain []*turn, held map[*turn]int, maxTokens int) Segment {
+// may be trained at all.
+func (t *Tree) exactSegment(chain []*turn, held map[*turn]int, maxTokens int) Segment {
 	fit := len(chain)
 	for maxTokens > 0 && fit > 1 && chain[fit-1].full().n > maxTokens {
 		fit--
@@ -118,10 +118,10 @@ func exactSegment(chain []*turn, held map[*turn]int, maxTokens int) Segment {
 		prompt: chain[0].prompt,
 		tokens: make([]int32, 0, len(ids)), mask: make([]int8, 0, len(ids)), logProbs: make([]float32, 0, len(ids)),
 	}
-	for _, t := range chain[:fit] {
-		_, shared := held[t]
-		b.pad(ids[len(b.tokens):t.prompt])
-		b.answer(t, ids[t.prompt:t.prompt+t.output], !shared && t.finish != chat.FinishAbort)
+	for _, turn := range chain[:fit] {
+		_, shared := held[turn]
+		b.pad(ids[len(b.tokens):turn.prompt])
+		b.answer(turn, ids[turn.prompt:turn.prompt+turn.output], !shared && t.trains(turn))
 	}
 	s := b.plain()
 	s.Policy, s.Label, s.CutTurns = policyExact, labelOf(chain, held), len(chain)-fit
@@ -135,6 +135,12 @@ func exactSegment(chain []*turn, held map[*turn]int, maxTokens int) Segment {
 	}
 	s.Flags = flagsOf(&s, map[string]bool{FlagDropped: chain[len(chain)-1].dropped()})
 	return s
+}
+
+// trains reports whether a turn may be trained: an abort was not the model's
+// doing, and a side call is not its task.
+func (t *Tree) trains(turn *turn) bool {
+	return turn.finish != chat.FinishAbort && (turn.kind != chat.SideCall || t.opts.TrainSideCalls)
 }
 
 // labelOf is main where a turn of the main agent is held first by this chain,

@@ -249,7 +249,8 @@ func checkPlace(s *Segment) error {
 	return nil
 }
 
-// digest hashes all of s but its text and the digest itself.
+// digest hashes all of s but its text and the digest itself. It is empty,
+// which no check lets pass, where JSON has no form for a time or the weight.
 func digest(s *Segment) string {
 	h := sha256.New()
 	writeIDs(h, s.Tokens)
@@ -265,7 +266,7 @@ func digest(s *Segment) string {
 	rest.Tokens, rest.LossMask, rest.LogProbs, rest.Text, rest.Digest = nil, nil, nil, "", ""
 	text, err := json.Marshal(rest)
 	if err != nil {
-		return "no digest: " + err.Error() // a time or weight that JSON has no form for
+		return ""
 	}
 	h.Write([]byte(lengths(s)))
 	h.Write(text)

@@ -37,33 +37,41 @@ func (n *node) accepts(m *chat.Message) bool {
 	if n.msg.Role != m.Role {
 		return false
 	}
-	if jsonEqual(&n.msg, m) {
+	if identical(&n.msg, m) || n.known(m) || jsonEqual(&n.msg, m) {
 		return true
 	}
 	if n.turn == nil {
 		return false
 	}
-	for i := range n.variants {
-		if jsonEqual(&n.variants[i], m) && n.variants[i].Turn == m.Turn {
-			return true
-		}
-	}
 	_, ok := n.rewritten(m)
 	return ok
 }
 
+// known reports whether m came back like this before.
+func (n *node) known(m *chat.Message) bool {
+	return slices.ContainsFunc(n.variants, func(v chat.Message) bool { return identical(&v, m) && v.Turn == m.Turn })
+}
+
+// identical is equality to the byte.
+func identical(a, b *chat.Message) bool {
+	return a.Role == b.Role && a.Content == b.Content && a.Reasoning == b.Reasoning &&
+		slices.EqualFunc(a.ToolCalls, b.ToolCalls, func(a, b chat.ToolCall) bool {
+			return a.Name == b.Name && bytes.Equal(a.Arguments, b.Arguments)
+		})
+}
+
 // noteRewrites counts the normalisations by which m is n's message, each once
-// for a message, however often it is sent again.
+// for a message, however often it is sent again. How it was sent is kept, so
+// that its JSON is not read again with every turn.
 func (t *Tree) noteRewrites(n *node, m *chat.Message) {
-	if n.turn == nil || jsonEqual(&n.msg, m) {
+	if n.turn == nil || identical(&n.msg, m) || n.known(m) {
 		return
 	}
-	known := func(v chat.Message) bool { return jsonEqual(&v, m) && v.Turn == m.Turn }
-	if slices.ContainsFunc(n.variants, known) {
+	n.variants = append(n.variants, cloneMessage(*m))
+	if jsonEqual(&n.msg, m) {
 		return
 	}
 	rules, _ := n.rewritten(m)
-	n.variants = append(n.variants, cloneMessage(*m))
 	for _, r := range rules {
 		if !slices.Contains(n.rules, r) {
 			n.rules = append(n.rules, r)

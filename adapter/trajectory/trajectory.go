@@ -147,25 +147,29 @@ func (t *Tree) admit(turn Turn) error {
 	if n, m := len(turn.LogProbs), len(turn.OutputIDs); n != 0 && n != m {
 		return fmt.Errorf("%d logprobs for %d output ids: give one for each, or none", n, m)
 	}
-	if turn.Echo.Role != chat.Assistant && (turn.Echo.Role != "" || t.opts.Policy == Exact) {
+	if t.opts.Policy == Exact && turn.Echo.Role != chat.Assistant {
 		return fmt.Errorf("the echo has role %q: it must be %q", turn.Echo.Role, chat.Assistant)
 	}
 	if _, live := t.byID[turn.ID]; live {
 		return fmt.Errorf("the id is taken: a turn is recorded once, under an id of its own")
 	}
-	if at := 0; len(turn.Versions) > 0 {
-		for _, s := range turn.Versions {
-			if s.From != at || s.To <= s.From {
-				return fmt.Errorf("weight versions leave the output at %d: spans must follow each other without gaps", at)
-			}
-			at = s.To
-		}
-		if at != len(turn.OutputIDs) {
-			return fmt.Errorf("weight versions cover %d of %d output ids: they must cover all, or be empty", at, len(turn.OutputIDs))
-		}
-	}
 	if t.opts.Policy == Exact && (len(turn.Prompt) == 0 || len(turn.PromptIDs) == 0) {
 		return fmt.Errorf("%d prompt messages, %d prompt ids: a turn answers something", len(turn.Prompt), len(turn.PromptIDs))
+	}
+	return admitVersions(turn.Versions, len(turn.OutputIDs))
+}
+
+// admitVersions refuses spans that don't cover all of n ids, or none.
+func admitVersions(spans []Span, n int) error {
+	at := 0
+	for _, s := range spans {
+		if s.From != at || s.To <= s.From {
+			return fmt.Errorf("weight versions leave the output at %d: spans must follow each other without gaps", at)
+		}
+		at = s.To
+	}
+	if len(spans) > 0 && at != n {
+		return fmt.Errorf("weight versions cover %d of %d output ids: they must cover all, or be empty", at, n)
 	}
 	return nil
 }

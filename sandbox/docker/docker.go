@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentrl-go/agentrl/internal/netprobe"
 	"github.com/agentrl-go/agentrl/internal/retry"
 	"github.com/agentrl-go/agentrl/sandbox"
 )
@@ -64,6 +65,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Processes == 0 {
 		o.Processes = 4096
+	}
+	if o.Outside == nil {
+		o.Outside = netprobe.Outside()
 	}
 	if len(o.Shell) == 0 {
 		o.Shell = []string{"/bin/sh", "-c"}

@@ -48,7 +48,7 @@ func boot(t testing.TB, p *docker.Provider, spec sandbox.Spec) sandbox.Sandbox {
 func TestSmoke(t *testing.T) {
 	p := provider(t)
 	sb := boot(t, p, sandbox.Spec{Workdir: "/tmp"})
-	for _, cmd := range []sandbox.Cmd{{Script: "id -un; pwd; ps ax; exit 3", User: "daemon"}, {Script: "kill -9 $$"}, {Script: "exit 137"}, {Script: ":", User: "nosuch"}, {Script: ":", Dir: "/no/such"}, {Script: "echo x; sleep 30 & exit 4"}, {Script: "kill -9 $PPID"},{Script: "kill -9 $(ps -o ppid= $PPID)"}} {
+	for _, cmd := range []sandbox.Cmd{{Script: "id -un; pwd; ps ax; exit 3", User: "daemon"}, {Script: "kill -9 $$"}, {Script: "exit 137"}, {Script: ":", User: "nosuch"}, {Script: ":", Dir: "/no/such"}, {Script: "echo x; sleep 30 & exit 4"}, {Script: "kill -9 $PPID"}, {Script: "kill -9 $(ps -o ppid= $PPID)"}} {
 		begin := time.Now()
 		res, err := sb.Exec(t.Context(), cmd)
 		t.Logf("%v %q: %d %q %s %s %v", time.Since(begin), cmd.Script, res.Code, res.Signal, res.Stdout, res.Stderr, err)

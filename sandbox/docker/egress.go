@@ -31,11 +31,7 @@ func (s *Sandbox) closeNetwork(ctx context.Context, spec sandbox.Spec) error {
 		}
 		reach = append(reach, addr)
 	}
-	outside := s.p.opts.Outside
-	if outside == nil {
-		outside = netprobe.Outside()
-	}
-	script, err := netprobe.Script(reach, outside)
+	script, err := netprobe.Script(reach, s.p.opts.Outside)
 	if err != nil {
 		return err
 	}

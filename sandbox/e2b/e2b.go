@@ -27,6 +27,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentrl-go/agentrl/internal/netprobe"
 	"github.com/agentrl-go/agentrl/internal/retry"
 	"github.com/agentrl-go/agentrl/sandbox"
 )
@@ -56,6 +57,10 @@ type Options struct {
 	// key's own prefix + "/size". Used when Images is nil.
 	ImageMetadataKey string
 	Size             string // "" for "md"
+
+	// Outside are host:port that a sandbox with restricted egress must not
+	// reach; proven from inside after boot. nil for two public resolvers.
+	Outside []string
 
 	CreatePath CreatePath
 	Retries    int // of requests that may be repeated; 0 for 6, negative for none
@@ -97,6 +102,9 @@ func (o Options) withDefaults() Options {
 	def(&o.Lifetime, time.Hour)
 	if len(o.Shell) == 0 {
 		o.Shell = []string{"/bin/sh", "-c"}
+	}
+	if o.Outside == nil {
+		o.Outside = netprobe.Outside()
 	}
 	if o.Retries == 0 {
 		o.Retries = 6

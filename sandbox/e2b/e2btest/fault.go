@@ -236,7 +236,9 @@ type cutWriter struct {
 func (c *cutWriter) Header() http.Header { return c.w.Header() }
 
 // EnableFullDuplex is for http.ResponseController.
-func (c *cutWriter) EnableFullDuplex() error { return http.NewResponseController(c.w).EnableFullDuplex() }
+func (c *cutWriter) EnableFullDuplex() error {
+	return http.NewResponseController(c.w).EnableFullDuplex()
+}
 
 func (c *cutWriter) WriteHeader(status int) {
 	if c.cut || status < 200 {

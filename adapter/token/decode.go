@@ -1,7 +1,6 @@
 package token
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -113,7 +112,7 @@ func (c *component) decodeStep() (decodeStep, error) {
 		return each(replace{from, to}.normalize), err
 	case "Strip":
 		if c.Content == nil || utf8.RuneCountInString(*c.Content) != 1 {
-			return nil, errors.New("Strip without a character")
+			return nil, fmt.Errorf("%s without a character", c.Type)
 		}
 		return each(stripper(*c.Content, c.Start, c.Stop)), nil
 	}

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -60,7 +59,7 @@ func TestFullSizeFiles(t *testing.T) {
 // distributionFiles lists the files that are UTF-8, and counts those that are not.
 func distributionFiles(t *testing.T) (files []string, skipped int) {
 	roots, _ := filepath.Glob("/usr/lib/python3*")
-	for _, root := range append(roots, runtime.GOROOT()) {
+	for _, root := range append(roots, goroot(t)) {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() || !slices.Contains([]string{".go", ".py", ".md"}, filepath.Ext(path)) {
 				return err

@@ -1,7 +1,6 @@
 package token
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -37,7 +36,7 @@ func (c *component) splitters1(chars *charTables) ([]splitter, error) {
 	case "ByteLevel":
 		var steps []splitter
 		if c.AddPrefixSpace == nil {
-			return nil, errors.New("ByteLevel without add_prefix_space")
+			return nil, fmt.Errorf("%s without add_prefix_space", c.Type)
 		}
 		if *c.AddPrefixSpace {
 			steps = append(steps, prefixSpace{})
@@ -63,7 +62,7 @@ func (c *component) split(chars *charTables) (splitter, error) {
 	switch c.Behavior {
 	case "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous":
 	default:
-		return nil, fmt.Errorf("Split with behavior %q is not known", c.Behavior)
+		return nil, fmt.Errorf("%s with behavior %q is not known", c.Type, c.Behavior)
 	}
 	m, err := c.matcher(chars)
 	if err != nil {
@@ -85,14 +84,14 @@ func (c *component) matcher(chars *charTables) (matcher, error) {
 	case c.Pattern != nil && c.Pattern.String != nil && *c.Pattern.String != "":
 		return literal(*c.Pattern.String), nil
 	case c.Pattern == nil || c.Pattern.Regex == nil:
-		return nil, errors.New("Split without a pattern")
+		return nil, fmt.Errorf("%s without a pattern", c.Type)
 	}
 	if m, ok := patterns(chars)[*c.Pattern.Regex]; ok {
 		return m, nil
 	}
 	re, err := compileRegex(chars, *c.Pattern.Regex)
 	if err != nil {
-		return nil, fmt.Errorf("Split by %q: %w", *c.Pattern.Regex, err)
+		return nil, fmt.Errorf("%s by %q: %w", c.Type, *c.Pattern.Regex, err)
 	}
 	return re, nil
 }

@@ -70,6 +70,9 @@ type verdicts struct {
 	made map[verdictKey]*Verdict
 }
 
+// maxVerdicts bounds what is kept where every sample has kwargs of its own.
+const maxVerdicts = 64
+
 type verdictKey struct {
 	kwargs string
 	tools  bool
@@ -86,7 +89,7 @@ func (t *Template) verdict(tools bool, o RenderOptions) *Verdict {
 	if tools {
 		p.tools = probeTools()
 	}
-	if t.checks.made == nil {
+	if t.checks.made == nil || len(t.checks.made) >= maxVerdicts {
 		t.checks.made = map[verdictKey]*Verdict{}
 	}
 	v := p.verdict()

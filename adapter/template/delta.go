@@ -194,15 +194,20 @@ func (t *Template) turnEnd(a tails, stop string) (int, string) {
 	}
 	if at, _ := firstOf(a.last, t.stops); at >= 0 && at <= len(a.mid) && a.mid[:at] == a.last[:at] {
 		// A turn in the middle is closed by another token than the last one is.
-		if token := t.mark(a.mid[at:]); token != "" {
-			return at, token
+		if t.middle != "" && strings.HasPrefix(a.mid[at:], t.middle) {
+			return at, t.middle
 		}
 		return -1, ""
 	}
-	if strings.HasPrefix(a.mid, a.last) {
-		return len(a.last), ""
+	if !strings.HasPrefix(a.mid, a.last) {
+		return -1, ""
 	}
-	return -1, ""
+	// No token that is known: the last one of the turn if nothing but space follows it.
+	words := strings.TrimRight(a.last, " \n")
+	if i := strings.LastIndexAny(words, "<["); i >= 0 && t.mark(words[i:]) == words[i:] {
+		return i, words[i:]
+	}
+	return len(a.last), ""
 }
 
 // firstOf finds the first occurrence of any of the tokens, the longest where
@@ -300,17 +305,41 @@ func (t *Template) findStops() []string {
 	if !ok {
 		return known
 	}
-	if at, _ := firstOf(a.last, known); at >= 0 {
-		return known
+	end := a.last
+	if at, token := firstOf(a.last, known); at >= 0 {
+		if strings.HasPrefix(a.mid, a.last[:at]+token) {
+			return known
+		}
+		end = a.last[:at] // what closes the last turn only is not what every turn ends with
+		if t.closingMark(end, true) == "" {
+			return known
+		}
 	}
-	if token := t.closingMark(a.last, t.alwaysPrompts()); token != "" {
+	if token := t.closingMark(end, t.alwaysPrompts()); token != "" {
 		return longestFirst(append(known, token))
 	}
-	if strings.TrimSpace(a.last) != "" {
+	if word := strings.TrimSpace(end); word != "" && !strings.ContainsAny(word, " \n") {
+		return longestFirst(append(known, word))
+	}
+	if strings.TrimSpace(end) != "" {
 		return known
 	}
 	// Nothing closes a turn: the header of the message that follows ends it.
 	return longestFirst(append(known, t.mark(a.mid), t.resultHeader()))
+}
+
+// findMiddle returns the token that closes a turn in the middle of a
+// conversation, where it is another than the last turn is closed with.
+func (t *Template) findMiddle() string {
+	a, ok := t.after(stubAsked, stub(chat.Message{}), stubAsked, 0, nil, RenderOptions{})
+	if !ok {
+		return ""
+	}
+	at, token := firstOf(a.last, t.stops)
+	if at < 0 || at > len(a.mid) || a.mid[:at] != a.last[:at] || strings.HasPrefix(a.mid[at:], token) {
+		return ""
+	}
+	return t.mark(a.mid[at:])
 }
 
 // resultHeader returns the token that a tool result begins with.

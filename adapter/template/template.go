@@ -24,6 +24,7 @@ type Template struct {
 	set     Settings
 	ids     idStyle
 	stops   []string // tokens that end a turn, longest first
+	middle  string   // closes a turn in the middle of a conversation, if another than the last
 	thinks  bool     // the source speaks of </think>
 	marks   []string // added tokens, longest first
 	checks  verdicts
@@ -102,6 +103,7 @@ func New(source string, set Settings) (*Template, error) {
 	t.thinks = strings.Contains(source+set.ToolUse, "</think>")
 	t.marks = longestFirst(set.Added)
 	t.stops = t.findStops()
+	t.middle = t.findMiddle()
 	return t, nil
 }
 

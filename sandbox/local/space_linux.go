@@ -96,7 +96,7 @@ func (s *space) start(ctx context.Context, b *box) error {
 		opts = ",userxattr"
 	}
 	s.init = exec.Command("sh", append([]string{"-c", setup, "sh", b.dir, opts}, places...)...)
-	s.init.Env = []string{setupPath, "LC_ALL=C"}
+	s.init.Env = []string{setupPath, "LC_ALL=C", markVar + "=" + b.id}
 	s.init.SysProcAttr = cloneFlags(b)
 	var said bytes.Buffer
 	s.init.Stderr = &said

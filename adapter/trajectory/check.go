@@ -18,13 +18,14 @@ const (
 	ReasonToken        Reason = "token"             // a token id is negative
 	ReasonTurns        Reason = "turns"             // turns overlap, leave the tokens, come twice
 	ReasonMask         Reason = "mask"              // a mask value that is neither 0 nor 1
-	ReasonUnsampled    Reason = "mask_unsampled"    // mask 1 on a token that was not sampled
 	ReasonOwner        Reason = "owner"             // an output is trained in part, or not as its owner says
+	ReasonUnsampled    Reason = "mask_unsampled"    // mask 1 on a token that was not sampled
 	ReasonCounts       Reason = "counts"            // owned and shared are not what mask and turns say
+	ReasonNothing      Reason = "nothing_trained"   // no token is trained
+	ReasonStrayLogProb Reason = "logprob_unsampled" // a logprob on a token that is not trained
 	ReasonLogProb      Reason = "logprob"           // not finite, or more than 1e-4 above 0
 	ReasonSentinel     Reason = "logprob_sentinel"  // an engine's error value instead of a logprob
 	ReasonNoLogProb    Reason = "logprob_missing"   // a trained turn for which the engine gave no logprobs
-	ReasonStrayLogProb Reason = "logprob_unsampled" // a logprob on a token that is not trained
 	ReasonPrompt       Reason = "prompt_mismatch"   // the tokens before an output are not what the engine was given
 	ReasonOutput       Reason = "output_mismatch"   // an output, its logprobs or versions are not what the engine gave
 	ReasonVersions     Reason = "version_spans"     // weight versions overlap or leave what was sampled
@@ -33,7 +34,6 @@ const (
 	ReasonPlace        Reason = "place"             // index, count, parent, branch, split or weight out of range
 	ReasonDigest       Reason = "digest"            // something was changed after export
 	ReasonTwice        Reason = "trained_twice"     // two segments of a session own one turn
-	ReasonNothing      Reason = "nothing_trained"   // no token is trained
 )
 
 // Reasons of segments that are right and still not to be trained.

@@ -29,7 +29,7 @@ func (t *Tree) chains() [][]*turn {
 	var chains [][]*turn
 	for _, turn := range t.turns {
 		if turn.parent == nil && !turn.superseded() {
-			chains = turn.appendChains(chains, nil)
+			chains = turn.appendChains(chains)
 		}
 	}
 	first := map[*turn]int{} // number of the chain, depth first, that holds a turn first
@@ -72,19 +72,23 @@ func boolOrder(a, b bool) int {
 	}
 }
 
-// appendChains appends the chains from the root over before and t to each leaf.
-func (t *turn) appendChains(chains [][]*turn, before []*turn) [][]*turn {
-	chain := append(slices.Clip(before), t)
+// appendChains appends the chains through t, depth first.
+func (t *turn) appendChains(chains [][]*turn) [][]*turn {
 	n := len(chains)
 	for _, k := range t.kids {
 		if !k.superseded() {
-			chains = k.appendChains(chains, chain)
+			chains = k.appendChains(chains)
 		}
 	}
-	if len(chains) == n {
-		chains = append(chains, chain)
+	if len(chains) > n {
+		return chains
 	}
-	return chains
+	var chain []*turn
+	for ; t != nil; t = t.parent {
+		chain = append(chain, t)
+	}
+	slices.Reverse(chain)
+	return append(chains, chain)
 }
 
 // superseded reports whether the client asked the same again and nothing

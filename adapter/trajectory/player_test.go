@@ -14,14 +14,13 @@ import (
 // Its tokens are words. A word with a hyphen is sampled as one token and
 // rendered as two, so that a text with hyphens drifts when it is rendered again.
 type player struct {
-	t      testing.TB
-	tree   *trajectory.Tree
-	policy trajectory.Policy
-	strip  bool // the template leaves out the thinking of earlier turns
-	whole  bool // everything is rendered at each turn, as for a template that can't be continued
-	words  map[string]int32
-	names  []string
-	calls  []call // the engine's log
+	t     testing.TB
+	tree  *trajectory.Tree
+	strip bool // the template leaves out the thinking of earlier turns
+	whole bool // everything is rendered at each turn, as for a template that can't be continued
+	words map[string]int32
+	names []string
+	calls []call // the engine's log
 }
 
 // A call is what the engine was given and gave.

@@ -42,15 +42,19 @@ type Segment struct {
 }
 
 // A SegmentTurn is one turn in a segment: where it lies, how it went, and the
-// proof that the segment holds what the engine was given and gave.
+// proof that the segment holds what the engine was given and gave. PromptHash
+// is as of the function of that name. OutputHash is the SHA-256 of the ids
+// sampled and of the bits of their logprobs, as little-endian 32 bits, and for
+// each weight version of its range in the output likewise, its name and a
+// zero byte.
 type SegmentTurn struct {
 	ID         string    `json:"id"`
 	Kind       chat.Kind `json:"kind,omitempty"`
 	Agent      string    `json:"agent,omitempty"`
 	Prompt     int       `json:"prompt_tokens"` // the engine was given Tokens[:Prompt]
 	Output     int       `json:"output_tokens"` // and sampled as many after them
-	PromptHash string    `json:"prompt_hash"`   // of the ids that the engine was given: see PromptHash
-	OutputHash string    `json:"output_hash"`   // of the ids sampled, their logprobs and weight versions: see OutputHash
+	PromptHash string    `json:"prompt_hash"`   // of the ids that the engine was given
+	OutputHash string    `json:"output_hash"`   // of what it sampled
 	Owned      bool      `json:"owned"`         // it is trained in this segment
 	Finish     string    `json:"finish"`        // chat.FinishStop, chat.FinishLength or chat.FinishAbort
 	IllFormed  bool      `json:"ill_formed,omitempty"`

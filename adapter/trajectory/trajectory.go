@@ -93,6 +93,9 @@ type Tree struct {
 
 // New returns an empty tree.
 func New(o Options) *Tree {
+	if o.Policy != Canonical {
+		o.Policy = Exact
+	}
 	t := &Tree{opts: o, threshold: o.ForkThreshold, root: &node{depth: -1}, byID: map[string]*turn{}, rewrites: map[string]int{}}
 	if t.threshold == 0 {
 		t.threshold = defaultForkThreshold
@@ -132,6 +135,9 @@ func (t *Tree) Record(turn Turn) error {
 	defer t.mu.Unlock()
 	if t.opts.Policy == Canonical && len(turn.Prompt) == 0 {
 		return nil
+	}
+	if turn.ID == "" {
+		turn.ID = "turn-" + strconv.Itoa(len(t.turns))
 	}
 	if err := t.admit(turn); err != nil {
 		return fmt.Errorf("record turn %q: %w", turn.ID, err)
@@ -182,9 +188,6 @@ func (t *Tree) newTurn(in Turn, at *node) *turn {
 		logProbs: slices.Clone(in.LogProbs), finish: in.Finish, illFormed: in.IllFormed, useTool: len(in.Echo.ToolCalls) > 0,
 		kind: in.Kind, agent: in.Agent, versions: slices.Clone(in.Versions), cached: in.Cached, start: in.Start, end: in.End,
 		tools: t.internTools(in.Tools),
-	}
-	if rec.id == "" {
-		rec.id = "turn-" + strconv.Itoa(rec.seq)
 	}
 	base, shared := t.base(in.PromptIDs, at, rec)
 	tp := base.grow(shared, in.PromptIDs[shared:])

@@ -108,11 +108,11 @@ func (s *Sandbox) start(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, e
 	defer watchdog.Stop()
 	resp, err := send(s.p.rpc, req)
 	if err != nil {
-		return sandbox.Result{}, err
+		return sandbox.Result{}, unknown(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return sandbox.Result{}, readRefusal(resp, fromEnvd)
+		return sandbox.Result{}, unknown(readRefusal(resp, fromEnvd))
 	}
 	if ct := resp.Header.Get("Content-Type"); !strings.HasPrefix(ct, "application/connect+json") {
 		b, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
@@ -124,6 +124,14 @@ func (s *Sandbox) start(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, e
 		return sandbox.Result{}, attribute(ctx, err)
 	}
 	return res, nil
+}
+
+// unknown marks a failure after which the command may run all the same.
+func unknown(err error) error {
+	if transient(err) && !undelivered(err) {
+		return fmt.Errorf("%w: %w", sandbox.ErrCut, err)
+	}
+	return err
 }
 
 // startRequest makes the call. It carries no Connect-Timeout-Ms: envd kills

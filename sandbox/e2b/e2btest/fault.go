@@ -33,8 +33,8 @@ const (
 	PlacementMade   Kind = "504 made" // the same, and the sandbox is there
 	Conflict        Kind = "409"
 	Internal        Kind = "500"
-	KillSandbox     Kind = "sandbox killed" // After this time in the request
-	RestartEnvd     Kind = "envd restarted" // After this time in the request
+	KillSandbox     Kind = "sandbox killed" // After this time from the request
+	RestartEnvd     Kind = "envd restarted" // After this time from the request
 	Slow            Kind = "slow"           // carried out, After this time later
 )
 
@@ -134,13 +134,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.route(&discard{header: make(http.Header)}, r)
 		refuse(w, Placement, id)
 	case KillSandbox, RestartEnvd:
-		defer time.AfterFunc(f.After, func() {
+		time.AfterFunc(f.After, func() { // also when the request is over by then
 			if f.Kind == KillSandbox {
 				s.Kill(id)
 			} else {
 				_ = s.RestartEnvd(id)
 			}
-		}).Stop()
+		})
 		s.route(w, r)
 	case Slow:
 		time.Sleep(f.After)

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,4 +105,10 @@ func leftOf(t *testing.T, uid uint32) string {
 		left = append(left, string(line[:min(len(line), 60)]))
 	}
 	return strings.Join(left, ", ")
+}
+
+func BenchmarkLocal(b *testing.B) {
+	p := &Provider{Dir: b.TempDir(), Logger: slog.New(slog.DiscardHandler)}
+	way, _ := p.Isolation()
+	b.Run(strings.ReplaceAll(string(way), " ", "-"), func(b *testing.B) { sandboxtest.Bench(b, p, sandbox.Spec{}) })
 }

@@ -10,7 +10,9 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +30,9 @@ type Fake struct {
 	// Image, when set, decides about an image: an error refuses it, else the
 	// files (absolute path to content) are in the new sandbox.
 	Image func(image string) (map[string]string, error)
+	// Disk, when set, is a directory for the files of sandboxes, each in a
+	// directory of its own named by ID, instead of memory: HostShell needs it.
+	Disk string
 	// CreateFunc runs before a sandbox is made; its error fails the creation.
 	CreateFunc func(ctx context.Context, spec sandbox.Spec) error
 	// ExecFunc runs commands. HostShell is one that really does.
@@ -74,7 +79,12 @@ func (f *Fake) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	sb := &FakeSandbox{Spec: spec, provider: f, id: fmt.Sprintf("fake-%d", len(f.made)+1), files: files, closed: make(chan struct{})}
+	sb := &FakeSandbox{Spec: spec, provider: f, id: fmt.Sprintf("fake-%d", len(f.made)+1), files: map[string]fakeFile{}, closed: make(chan struct{})}
+	for name, file := range files {
+		if err := sb.keep(name, file); err != nil {
+			return nil, err
+		}
+	}
 	f.made = append(f.made, sb)
 	return sb, nil
 }
@@ -235,10 +245,7 @@ func (s *FakeSandbox) WriteFile(ctx context.Context, name, user string, content 
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.files[path.Clean(name)] = fakeFile{data: data, user: user}
-	return nil
+	return s.keep(path.Clean(name), fakeFile{data: data, user: user})
 }
 
 // ReadFile opens what was written.
@@ -251,6 +258,9 @@ func (s *FakeSandbox) ReadFile(ctx context.Context, name string) (io.ReadCloser,
 			return nil, err
 		}
 	}
+	if s.provider.Disk != "" {
+		return os.Open(s.onDisk(name))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, ok := s.files[path.Clean(name)]
@@ -258,6 +268,31 @@ func (s *FakeSandbox) ReadFile(ctx context.Context, name string) (io.ReadCloser,
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return io.NopCloser(bytes.NewReader(f.data)), nil
+}
+
+// keep puts a file into memory, and on the disk if there is one: the owner is
+// in memory only.
+func (s *FakeSandbox) keep(name string, f fakeFile) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.provider.Disk == "" {
+		s.files[name] = f
+		return nil
+	}
+	s.files[name] = fakeFile{user: f.user}
+	to := s.onDisk(name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	part := to + ".part"
+	if err := os.WriteFile(part, f.data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(part, to)
+}
+
+func (s *FakeSandbox) onDisk(name string) string {
+	return filepath.Join(s.provider.Disk, s.id, name)
 }
 
 // Files returns the paths of all files, sorted.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/agentrl-go/agentrl/sandbox"
@@ -36,21 +37,25 @@ func (w *Workspace) Evaluate(ctx context.Context, sb sandbox.Sandbox, p Patch, o
 	var official *OfficialError
 	switch {
 	case errors.As(err, &official):
-		return g.finish(report, Verdict(GraderError, official.Error())), nil
+		return g.finish(p, report, Verdict(GraderError, official.Error())), nil
 	case err != nil:
 		return Evaluation{}, err
 	case report.Tier == "":
-		return g.finish(report, Verdict(PatchRejected, report.Rejection)), nil
+		return g.finish(p, report, Verdict(PatchRejected, report.Rejection)), nil
 	}
 	e, err := run(ctx, g)
 	if err != nil {
 		return Evaluation{}, err
 	}
-	return g.finish(report, e), nil
+	return g.finish(p, report, e), nil
 }
 
-func (g *Grading) finish(report ApplyReport, e Evaluation) Evaluation {
+// finish adds what is known of every graded patch.
+func (g *Grading) finish(p Patch, report ApplyReport, e Evaluation) Evaluation {
 	e.Apply, e.Tools = report, g.Tools
+	e.Tamper = append(e.Tamper, PatchSignals(p.Bytes)...)
+	slices.Sort(e.Tamper)
+	e.Tamper = slices.Compact(e.Tamper)
 	return e
 }
 

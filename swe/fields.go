@@ -178,14 +178,14 @@ func (f Fields) CheckSpelling(known ...string) error {
 	return nil
 }
 
-// nearMiss: the same letters in another spelling, or one letter off or with
-// something behind it in a name long enough for that to be no other word.
+// nearMiss: the same letters in another spelling, or one letter off in a name
+// long enough for that to be no other word.
 func nearMiss(a, b string) bool {
 	a, b = foldKey(a), foldKey(b)
 	if a == b {
 		return true
 	}
-	return len(b) >= 6 && oneEdit(a, b) || len(b) >= 10 && strings.HasPrefix(a, b)
+	return len(b) >= 6 && oneEdit(a, b)
 }
 
 func foldKey(s string) string {

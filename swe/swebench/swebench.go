@@ -231,10 +231,10 @@ func (t *task) verdict(run swe.TestRun, r Report, log string) swe.Evaluation {
 	}
 	e.F2P, e.P2P = r.F2P, r.P2P
 	if r.DoubledMarker {
-		e.Tamper = append(e.Tamper, "doubled_marker")
+		e.Tamper = append(e.Tamper, swe.SignalDoubledMarker)
 	}
 	if r.Outside {
-		e.Tamper = append(e.Tamper, "results_outside_markers")
+		e.Tamper = append(e.Tamper, swe.SignalOutside)
 	}
 	return e
 }

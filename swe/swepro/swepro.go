@@ -66,6 +66,9 @@ func (t *task) read(f swe.Fields) error {
 		"selected_test_files", "fail_to_pass", "pass_to_pass"); err != nil {
 		return err
 	}
+	if f.Has("selected_test_files_to_run") && !f.Has("selected_test_files") {
+		return f.Error("selected_test_files_to_run", "the key selected_test_files: this one is not read")
+	}
 	var err error
 	if t.runScript, err = script(f, "run_script"); err != nil {
 		return err

@@ -34,7 +34,7 @@ func refuseGlobal(name string) {
 }
 
 func raise(_ *state, a []Value) Value {
-	panic(&failure{msg: str(a[0]), raised: true})
+	panic(&failure{msg: str(a[0])})
 }
 
 // maxRange is the sandbox's limit for a range's length.

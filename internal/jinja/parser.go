@@ -128,8 +128,7 @@ func (p *parser) statement() []stmt {
 		p.fail("tag name expected, got %s", p.describe())
 	}
 	p.next()
-	p.tags = append(p.tags, t.text)
-	defer func() { p.tags = p.tags[:len(p.tags)-1] }()
+	defer p.nest(t.text)()
 	switch t.text {
 	case "if":
 		return []stmt{p.ifTag(t.line)}

@@ -36,12 +36,17 @@ func (p *parser) tupleItems(cond bool, stop []string) (items []expr, tuple bool)
 // maxNesting bounds the nesting of expressions in a source.
 const maxNesting = 200
 
-func (p *parser) expression(cond bool) expr {
-	p.tags = append(p.tags, "expression")
+// nest enters a tag or an expression; the function that it returns leaves it.
+func (p *parser) nest(tag string) func() {
+	p.tags = append(p.tags, tag)
 	if len(p.tags) > maxNesting {
 		p.fail("expressions and tags are nested deeper than %d", maxNesting)
 	}
-	defer func() { p.tags = p.tags[:len(p.tags)-1] }()
+	return func() { p.tags = p.tags[:len(p.tags)-1] }
+}
+
+func (p *parser) expression(cond bool) expr {
+	defer p.nest("expression")()
 	x := p.or()
 	for cond && p.skipName("if") {
 		c := &condExpr{test: p.or(), yes: x}

@@ -40,7 +40,6 @@ type Options struct {
 type Error struct {
 	Line    int    // line of the template, from 1; 0 when unknown
 	Message string // without the line
-	Raised  bool   // the template itself called raise_exception
 }
 
 func (e *Error) Error() string {
@@ -91,10 +90,6 @@ func (t *Template) RenderWith(vars Value, o Options) (text string, err error) {
 	return text, nil
 }
 
-// Names returns the variables that the template reads, in order of first use:
-// a caller can tell an unknown keyword from one that matters.
-func (t *Template) Names() []string { return append([]string(nil), t.globals...) }
-
 // Reads reports whether the template reads an attribute of that name, x.name or
 // x['name'], of anything.
 func (t *Template) Reads(name string) bool { return t.attrs[name] }
@@ -116,9 +111,8 @@ type env struct {
 
 // A failure is what unwinds a compilation or rendering; it never leaves the package.
 type failure struct {
-	line   int
-	msg    string
-	raised bool
+	line int
+	msg  string
 }
 
 func fail(format string, args ...any) {
@@ -136,7 +130,7 @@ func catch(err *error, st *state) {
 		if r.line == 0 && st != nil {
 			r.line = st.line
 		}
-		*err = &Error{Line: r.line, Message: r.msg, Raised: r.raised}
+		*err = &Error{Line: r.line, Message: r.msg}
 	default:
 		panic(r)
 	}

@@ -136,8 +136,10 @@ func fastData(b, prefix []byte) ([]byte, bool) {
 		return nil, false
 	}
 	text := b[len(prefix) : len(b)-len(dataSuffix)]
-	if bytes.ContainsAny(text, `\"`) || bytes.ContainsAny(text, "\r\n") { // escaped, or base64 that Go reads and JSON forbids
-		return nil, false
+	for _, c := range []byte("\\\"\r\n") { // escaped, or base64 that Go reads and JSON forbids
+		if bytes.IndexByte(text, c) >= 0 {
+			return nil, false
+		}
 	}
 	n, err := base64.StdEncoding.Decode(text, text)
 	return text[:n], err == nil

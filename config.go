@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/adapter/anthropic"
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/adapter/openai"
 	"github.com/agentrl-go/agentrl/adapter/parse"
@@ -22,6 +23,8 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/token"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/harness"
+	"github.com/agentrl-go/agentrl/harness/claudecode"
+	"github.com/agentrl-go/agentrl/harness/codex"
 	"github.com/agentrl-go/agentrl/harness/mini"
 	"github.com/agentrl-go/agentrl/harness/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
@@ -257,8 +260,34 @@ func New(cfg Config, args Args) (*Generator, error) {
 
 // agents are the harnesses by name.
 var agents = map[string]func(Config) (harness.Harness, error){
-	"mini":  func(Config) (harness.Harness, error) { return mini.New(mini.Options{}), nil },
-	"shell": func(c Config) (harness.Harness, error) { return shell.New(c.Command, "") },
+	"claude_code": newClaudeCode,
+	"codex":       newCodex,
+	"mini":        func(Config) (harness.Harness, error) { return mini.New(mini.Options{}), nil },
+	"shell":       func(c Config) (harness.Harness, error) { return shell.New(c.Command, "") },
+}
+
+func newClaudeCode(c Config) (harness.Harness, error) {
+	envs, err := harness.Envs("SLIME_AGENT_CC_EXTRA_ENVS", c.ClaudeCodeEnvs)
+	if err != nil {
+		return nil, err
+	}
+	store, err := harness.NewStore("")
+	if err != nil {
+		return nil, err
+	}
+	return claudecode.New(claudecode.Options{Program: harness.Asset{Path: c.ClaudeCodeTarball}, Store: store, ExtraArgs: c.ClaudeCodeArgs, ExtraEnvs: envs}), nil
+}
+
+func newCodex(c Config) (harness.Harness, error) {
+	envs, err := harness.Envs("SLIME_AGENT_CODEX_EXTRA_ENVS", c.CodexEnvs)
+	if err != nil {
+		return nil, err
+	}
+	store, err := harness.NewStore("")
+	if err != nil {
+		return nil, err
+	}
+	return codex.New(codex.Options{Program: harness.Asset{Path: c.CodexTarball}, Store: store, ExtraArgs: c.CodexArgs, ExtraEnvs: envs}), nil
 }
 
 func agentNames() []string { return slices.Sorted(maps.Keys(agents)) }
@@ -370,7 +399,7 @@ func adapterOptions(cfg Config, args Args) (adapter.Options, error) {
 }
 
 func dialects() []chat.Dialect {
-	return []chat.Dialect{openai.Chat{}}
+	return []chat.Dialect{anthropic.Messages{}, openai.Chat{}, openai.Responses{}}
 }
 
 // serve puts the adapter behind the process's listener at the configured address.

@@ -18,6 +18,7 @@ var modules = []struct{ prefix, users, reason string }{
 	{"github.com/caarlos0/env/v11", "", "the environment is read in one place"},
 	{"golang.org/x/sync", " examples/trainer", "boot slots; a trainer's bounded group"},
 	{"github.com/sugarme/tokenizer", "adapter/token", "its form of tokenizer.json and its decoders, never its encoder"},
+	{"github.com/pelletier/go-toml/v2", "harness/codex", "Codex's configuration is TOML"},
 	{"go.opentelemetry.io/otel", "", "traces and metrics by the ecosystem's convention; the API alone, no SDK and no exporter"},
 	{"github.com/schollz/progressbar/v3", "examples/trainer", "a person looks at it"},
 }

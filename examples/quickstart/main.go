@@ -101,7 +101,7 @@ func rollout(ctx context.Context, o options, work string, tok *token.Tokenizer, 
 	}
 	g, err := agentrl.New(cfg, agentrl.Args{
 		HFCheckpoint: o.checkpoint, SGLangURL: o.sglang,
-		ToolCallParser: o.toolParser, ReasoningParser: o.reasoningParser, MaxContextLen: 16384,
+		ToolCallParser: o.toolParser, ReasoningParser: o.reasoningParser, MaxContextLen: 200_000,
 	})
 	if err != nil {
 		return err

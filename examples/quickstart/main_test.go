@@ -72,6 +72,7 @@ func samples(t *testing.T, cmd *exec.Cmd) []agentrl.Sample {
 }
 
 func TestDemoEndsWithRewardOne(t *testing.T) {
+	t.Parallel()
 	cmd := command(t, nil)
 	out, err := cmd.Output()
 	if err != nil {
@@ -87,6 +88,7 @@ func TestDemoEndsWithRewardOne(t *testing.T) {
 }
 
 func TestMisreadIsRewardZeroAndNoAbort(t *testing.T) {
+	t.Parallel()
 	s := samples(t, command(t, nil, "-misread", "-json"))[0]
 	if s.Status != agentrl.Completed || *s.Reward != 0 || s.RemoveSample || s.Metadata["outcome"] != "failed" {
 		t.Errorf("sample: %s, reward %v, metadata %v", s.Status, *s.Reward, s.Metadata)
@@ -95,6 +97,7 @@ func TestMisreadIsRewardZeroAndNoAbort(t *testing.T) {
 }
 
 func TestEvaluate(t *testing.T) {
+	t.Parallel()
 	s := samples(t, command(t, nil, "-evaluate", "-json"))
 	if len(s) != 1 || s[0].Status != agentrl.Completed || *s[0].Reward != 1 || !s[0].RemoveSample || s[0].Metadata["is_solved"] != true {
 		t.Errorf("Evaluate: %+v", s)
@@ -111,6 +114,7 @@ eval "$(printf '%s' "$reply" | sed 's/.*"content": *"\([^"]*\)".*/\1/')"
 sh run_tests.sh`
 
 func TestShellAgentOfFiveLines(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl")
 	}
@@ -145,6 +149,7 @@ func engine(t *testing.T, args ...string) (*exec.Cmd, string) {
 }
 
 func TestKilledEngineIsAnAbortOfClassEngine(t *testing.T) {
+	t.Parallel()
 	proc, url := engine(t, "-per-token", "50ms")
 	cmd := command(t, nil, "-sglang", url, "-json")
 	time.AfterFunc(3*time.Second, func() { _ = proc.Process.Kill() }) // with the first request in flight: it has more tokens than that
@@ -157,6 +162,7 @@ func TestKilledEngineIsAnAbortOfClassEngine(t *testing.T) {
 }
 
 func TestSilentSandboxServerIsAWallClockTimeout(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -179,6 +185,7 @@ func TestSilentSandboxServerIsAWallClockTimeout(t *testing.T) {
 }
 
 func TestSeparateEngineWithAFullSizeTokenizer(t *testing.T) {
+	t.Parallel()
 	checkpoint := cases.Cache(t, "tokenizers/qwen3", "fetch-tokenizers")
 	_, url := engine(t, "-checkpoint", checkpoint)
 	s := samples(t, command(t, nil, "-sglang", url, "-checkpoint", checkpoint, "-json"))[0]

@@ -72,7 +72,8 @@ func next(prompt string, misread bool) string {
 	if strings.Contains(prompt, "Answer with one shell command") {
 		return fix
 	}
-	switch tests := strings.Count(prompt, `{"command": "`+test); {
+	call := shellTool(prompt).call
+	switch tests := strings.Count(prompt, `": "`+test+`"`); {
 	case !strings.Contains(prompt, look):
 		return think("First I read the task and look at what is there.") + call(look)
 	case tests == 0:
@@ -97,12 +98,25 @@ func other(secret string) string {
 
 func think(s string) string { return "<think>\n" + s + "\n</think>\n\n" }
 
+// A tool is how a client runs a command: the tool's name and its argument's.
+type tool struct{ name, arg string }
+
+// shellTool is the one that the client offers, as the prompt lists it.
+func shellTool(prompt string) tool {
+	for _, t := range []tool{{"Bash", "command"}, {"exec_command", "cmd"}} {
+		if strings.Contains(prompt, `"name": "`+t.name+`"`) {
+			return t
+		}
+	}
+	return tool{"bash", "command"}
+}
+
 // call is a tool call in the Hermes format, with the spacing that the template
 // gives it again in the history.
-func call(command string) string {
+func (t tool) call(command string) string {
 	var quoted strings.Builder
 	enc := json.NewEncoder(&quoted)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(command) // strings always marshal
-	return "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": " + strings.TrimSpace(quoted.String()) + "}}\n</tool_call>"
+	return "<tool_call>\n{\"name\": \"" + t.name + "\", \"arguments\": {\"" + t.arg + "\": " + strings.TrimSpace(quoted.String()) + "}}\n</tool_call>"
 }

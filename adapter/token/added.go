@@ -80,7 +80,6 @@ func (s *tokenSet) empty() bool { return len(s.nodes) == 1 }
 // A tokenMatch is an added token at text[start:end].
 type tokenMatch struct {
 	*AddedToken
-	id         int32
 	start, end int
 }
 
@@ -97,8 +96,7 @@ func (s *tokenSet) next(text string, from int) (tokenMatch, bool) {
 			continue
 		}
 		if token, end := s.longestAt(text, i); token >= 0 {
-			t := &s.tokens[token]
-			return tokenMatch{t, t.ID, i, end}, true
+			return tokenMatch{&s.tokens[token], i, end}, true
 		}
 	}
 	return tokenMatch{}, false

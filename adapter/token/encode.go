@@ -9,7 +9,7 @@ import (
 // Encode returns the ids of text, without the special tokens that a
 // post-processor would add (add_special_tokens=false), as chat templates need
 // it. Added tokens that are spelled in text become their ids, whoever wrote
-// them. text must be valid UTF-8, see Check; a byte that is not becomes U+FFFD.
+// them. text must be UTF-8, see Check; a run of bytes that are not becomes U+FFFD.
 func (t *Tokenizer) Encode(text string) []int32 {
 	return t.AppendEncode(make([]int32, 0, len(text)/3+4), text)
 }
@@ -61,9 +61,23 @@ type encoding struct {
 // encode appends the ids of text[at:]; at is 0 or the end of an added token.
 // For each added token, mark (if not nil) is called with its end in text.
 func (e *encoding) encode(text string, at int, mark func(end int)) {
+	e.around(e.verbatim, text, at, (*encoding).segment, mark)
+}
+
+// segment encodes text that has no added tokens but normalized ones.
+func (e *encoding) segment(text string) {
+	e.around(e.normalized, e.normalize(text), 0, (*encoding).untokened, nil)
+}
+
+// untokened encodes text that has no added tokens.
+func (e *encoding) untokened(text string) { e.piece(0, text) }
+
+// around appends the ids of the tokens of set in text[at:] and hands what lies
+// between them to between.
+func (e *encoding) around(set *tokenSet, text string, at int, between func(*encoding, string), mark func(end int)) {
 	done := at // text[:done] is encoded
 	for pos := at; ; {
-		m, ok := e.verbatim.next(text, pos)
+		m, ok := set.next(text, pos)
 		if !ok {
 			break
 		}
@@ -73,41 +87,16 @@ func (e *encoding) encode(text string, at int, mark func(end int)) {
 			continue
 		}
 		if done < start {
-			e.segment(text[done:start])
+			between(e, text[done:start])
 		}
-		e.ids = append(e.ids, m.id)
+		e.ids = append(e.ids, m.ID)
 		done = stop
 		if mark != nil && stop == m.end {
 			mark(stop)
 		}
 	}
 	if done < len(text) {
-		e.segment(text[done:])
-	}
-}
-
-// segment encodes text that has no added token but normalized ones.
-func (e *encoding) segment(text string) {
-	text = e.normalize(text)
-	done := 0
-	for pos := 0; ; {
-		m, ok := e.normalized.next(text, pos)
-		if !ok {
-			break
-		}
-		pos = m.end
-		start, stop, ok := m.widen(e.chars, text, done)
-		if !ok {
-			continue
-		}
-		if done < start {
-			e.piece(0, text[done:start])
-		}
-		e.ids = append(e.ids, m.id)
-		done = stop
-	}
-	if done < len(text) {
-		e.piece(0, text[done:])
+		between(e, text[done:])
 	}
 }
 

@@ -81,13 +81,13 @@ func readFile(data []byte) (*file, error) {
 func (f *file) readPart(name string, raw []byte) error {
 	switch name {
 	case "added_tokens":
-		return json.Unmarshal(raw, &f.Added)
+		return unmarshal(raw, &f.Added)
 	case "normalizer":
-		return json.Unmarshal(raw, &f.Normalizer)
+		return unmarshal(raw, &f.Normalizer)
 	case "pre_tokenizer":
-		return json.Unmarshal(raw, &f.PreTokenizer)
+		return unmarshal(raw, &f.PreTokenizer)
 	case "decoder":
-		return json.Unmarshal(raw, &f.Decoder)
+		return unmarshal(raw, &f.Decoder)
 	case "model":
 		return f.Model.read(raw)
 	case "version":
@@ -100,6 +100,24 @@ func (f *file) readPart(name string, raw []byte) error {
 		}
 	}
 	return nil // post_processor, which only adds special tokens
+}
+
+// unmarshal is json.Unmarshal into a fresh value; it refuses half a surrogate
+// pair, which would silently become U+FFFD.
+func unmarshal[T any](raw []byte, v *T) error {
+	j := &jsonScanner{data: raw}
+	for {
+		i := bytes.IndexByte(j.data[j.pos:], '"')
+		if i < 0 {
+			break
+		}
+		j.pos += i
+		if _, err := j.str(); err != nil {
+			return err
+		}
+	}
+	*v = *new(T)
+	return json.Unmarshal(raw, v)
 }
 
 // read reads a model, leaving out what is large.

@@ -32,10 +32,35 @@ func (s *charSet) has(r rune, k class) bool {
 	return in != s.negated
 }
 
-// properties are the names that \p{…} may have.
-var properties = map[string]class{
-	"L": classL, "Lu": classLu, "Ll": classLl, "Lt": classLt, "Lm": classLm, "Lo": classLo,
-	"M": classM, "N": classN, "Nd": classNd, "P": classP, "S": classS, "Han": classHan,
+// property returns the class that \p{name} is, 0 where it is not known.
+func property(name string) class {
+	switch name {
+	case "L":
+		return classL
+	case "Lu":
+		return classLu
+	case "Ll":
+		return classLl
+	case "Lt":
+		return classLt
+	case "Lm":
+		return classLm
+	case "Lo":
+		return classLo
+	case "M":
+		return classM
+	case "N":
+		return classN
+	case "Nd":
+		return classNd
+	case "P":
+		return classP
+	case "S":
+		return classS
+	case "Han":
+		return classHan
+	}
+	return 0
 }
 
 // escape reads what a backslash begins.
@@ -80,8 +105,8 @@ func (p *regexParser) property(negated bool) (*charSet, error) {
 	if inner, ok := strings.CutPrefix(name, "^"); ok {
 		name, negated = inner, !negated
 	}
-	k, ok := properties[name]
-	if !ok {
+	k := property(name)
+	if k == 0 {
 		return nil, fmt.Errorf("property %q is not known", name)
 	}
 	return &charSet{classes: k, negated: negated}, nil

@@ -45,6 +45,7 @@ type turn struct {
 	calls          int
 	finish         string
 	owners         int
+	side           bool // a side call: served, not trained
 }
 
 type segment struct {
@@ -53,6 +54,7 @@ type segment struct {
 	LogProbs []float32 `json:"log_probs"`
 	Turns    []struct {
 		ID     string `json:"id"`
+		Kind   string `json:"kind"`
 		Prompt int    `json:"prompt_tokens"`
 		Output int    `json:"output_tokens"`
 		Hash   string `json:"prompt_hash"`
@@ -172,6 +174,7 @@ func compare(s *segment, turns []*turn) error {
 			return fmt.Errorf("turn %s: finish %q, the engine said %q", st.ID, st.Finish, t.finish)
 		}
 		if !st.Owned {
+			t.side = st.Kind == "sidecall"
 			continue
 		}
 		t.owners++
@@ -207,8 +210,8 @@ func versionAt(s *segment, token int) string {
 	return ""
 }
 
-// settle verifies that each turn is trained once, but for those that the
-// client asked for again and went on without.
+// settle verifies that each turn is trained once, but for side calls and those
+// that the client asked for again and went on without.
 func settle(turns []*turn) (superseded, tokens int, err error) {
 	for i, t := range turns {
 		again := slices.ContainsFunc(turns[i+1:], func(o *turn) bool { return slices.Equal(o.prompt, t.prompt) })
@@ -219,6 +222,7 @@ func settle(turns []*turn) (superseded, tokens int, err error) {
 		switch {
 		case t.owners == 1:
 			tokens += len(t.output)
+		case t.owners == 0 && t.side:
 		case t.owners == 0 && again && !used:
 			superseded++
 		default:

@@ -52,9 +52,12 @@ func (t *Template) RenderFrom(m []chat.Message, from int, tools []chat.Tool, o R
 		exact = t.proven(m, from, tools, o)
 	}
 	if !exact {
-		text = ""
+		return "", false, nil
 	}
-	return text, exact, nil
+	if err := checkUTF8(text, next); err != nil {
+		return "", false, fmt.Errorf("render chat template: %w", err)
+	}
+	return text, true, nil
 }
 
 // proven reports whether the whole rendering ends with what follows the turn

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/internal/jinja"
@@ -112,10 +113,27 @@ func New(source string, set Settings) (*Template, error) {
 // or arguments, a schema or Kwargs that are no JSON.
 func (t *Template) Render(messages []chat.Message, tools []chat.Tool, o RenderOptions) (string, error) {
 	text, err := t.render(messages, 0, tools, o)
+	if err == nil {
+		err = checkUTF8(text, messages)
+	}
 	if err != nil {
 		return "", fmt.Errorf("render chat template: %w", err)
 	}
 	return text, nil
+}
+
+// checkUTF8 refuses bytes that are no text: Python could not even hold them,
+// and no tokenizer agrees with another on what they are.
+func checkUTF8(text string, messages []chat.Message) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	for i, m := range messages {
+		if !utf8.ValidString(m.Content) || !utf8.ValidString(m.Reasoning) {
+			return fmt.Errorf("message %d (%s) is not valid UTF-8", i, m.Role)
+		}
+	}
+	return errors.New("a tool's name or description, or a call's name, is not valid UTF-8")
 }
 
 // render renders messages of which the first call has the number firstCall in

@@ -112,9 +112,10 @@ func TestBadInput(t *testing.T) {
 		{"kwargs", user, nil, Options{Kwargs: json.RawMessage(`[]`)}, "template kwargs must be a JSON object, not []"},
 		{"reserved kwarg", user, nil, Options{Kwargs: json.RawMessage(`{"messages":[]}`)}, "template kwargs may not set messages"},
 		{"template's own", []chat.Message{{Role: "narrator", Content: "q"}}, nil, Options{}, "render chat template: template line 1: no narrator"},
+		{"bad UTF-8 in a text", []chat.Message{{Role: chat.User, Content: "\xff"}}, nil, Options{}, "message 0 (user) is not valid UTF-8"},
 		{"bad UTF-8", withArgs("{\"a\":\"\xff\"}"), nil, Options{}, "not valid UTF-8"},
 	} {
-		tmpl, err := New(`{% if messages[0].role != 'user' %}{{ raise_exception('no ' ~ messages[0].role) }}{% endif %}`, Settings{})
+		tmpl, err := New(`{% if messages[0].role != 'user' %}{{ raise_exception('no ' ~ messages[0].role) }}{% endif %}{{ messages[0].content }}`, Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,7 @@ func FuzzParseJSON(f *testing.F) {
 		if !json.Valid(data) {
 			t.Errorf("ParseJSON(%q) takes what encoding/json refuses", data)
 		}
-		text := str(toJSON(nil, []Value{v, nil, nil, nil, nil}))
+		text := str(toJSON(&state{}, []Value{v, nil, nil, nil, nil}))
 		again, err := ParseJSON([]byte(text))
 		if err != nil {
 			if strings.Contains(text, "Infinity") {

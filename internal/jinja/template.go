@@ -42,6 +42,7 @@ type Error struct {
 	Message string // without the line
 }
 
+// Error names the line, where it is known, and the message.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Message
@@ -99,6 +100,7 @@ type state struct {
 	options Options
 	globals []Value
 	out     []byte
+	scratch []byte // of tojson, between its calls
 	line    int
 	depth   int // nested macro calls
 }

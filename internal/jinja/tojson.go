@@ -20,8 +20,8 @@ type jsonWriter struct {
 }
 
 // toJSON is the filter tojson as transformers defines it.
-func toJSON(_ *state, a []Value) Value {
-	w := &jsonWriter{item: ", ", key: ": "}
+func toJSON(st *state, a []Value) Value {
+	w := &jsonWriter{out: st.scratch[:0], item: ", ", key: ": "}
 	w.ascii = a[1] != nil && truth(a[1])
 	w.sort = a[4] != nil && truth(a[4])
 	if a[2] != nil && a[2] != None {
@@ -37,6 +37,7 @@ func toJSON(_ *state, a []Value) Value {
 		w.item, w.key = str(parts[0]), str(parts[1])
 	}
 	w.value(a[0])
+	st.scratch = w.out
 	return String(w.out)
 }
 

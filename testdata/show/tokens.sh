@@ -23,4 +23,23 @@ show_test "tokens: memory" ./adapter/token '^TestMemory$'
 show_bench "tokens: encode" ./adapter/token '^BenchmarkEncode$' -benchtime 0.5s -timeout 1h
 show_bench "tokens: incremental encoder" ./adapter/token '^BenchmarkEncoder$' -benchtime 0.2s
 
+# Chat templates want what testdata/fetch/templates.sh brings; python3 with
+# jinja2 is the reference of the language.
+show_test "templates: real templates, given cases" ./internal/jinja '^TestGold$'
+show_test "templates: real templates, random cases" ./internal/jinja '^TestFuzzGold$'
+show_test "templates: snippets" ./internal/jinja '^TestSnippets$'
+show_test "templates: every construct" ./internal/jinja '^TestLanguage$'
+show_test "templates: every construct beside the reference" ./internal/jinja '^TestLanguageReference$'
+show_test "templates: wire order and number spelling" ./adapter/template '^TestWireOrder$'
+show_test "templates: thinking switch, pinned clock" ./adapter/template '^Test(ThinkingSwitch|PinnedClock)$'
+show_test "templates: loading" ./adapter/template '^TestLoad'
+show_test "templates: what is refused" ./adapter/template '^TestBadInput$'
+show_test "templates: verdicts of the conformance check" ./adapter/template '^TestVerdicts$'
+show_test "templates: verdicts of mutants" ./adapter/template '^TestMutants$'
+show_test "templates: verdicts of real templates" ./adapter/template '^TestRealVerdicts$'
+show_test "templates: deltas equal the end of a whole rendering" ./adapter/template '^TestRealDeltas$'
+show_test "templates: many goroutines, -race" ./adapter/template '^TestConcurrentUse$' -race
+show_bench "templates: turn, canonical and delta" ./adapter/template '^Benchmark(Canonical|Delta)$' -benchtime 0.5s
+show_bench "templates: parse a body" ./internal/jinja '^BenchmarkParseJSON$' -benchtime 0.5s
+
 finish

@@ -171,20 +171,20 @@ func rewrittenInput(told, sent *chat.ToolCall) (rules []string, ok bool) {
 	if json.Unmarshal(told.Arguments, &was) != nil || json.Unmarshal(sent.Arguments, &is) != nil || was == nil {
 		return nil, false
 	}
-	if !equalValues(told.Arguments, mustMarshal(was), strict) {
+	if !equalValues(told.Arguments, was.spelled(), strict) {
 		rules = append(rules, RewriteNumbers)
 	}
 	for _, r := range inputRules {
-		if slices.Contains(strings.Fields(r.tools), told.Name) && !bytes.Equal(mustMarshal(was), mustMarshal(is)) && r.apply(was, is) {
+		if slices.Contains(strings.Fields(r.tools), told.Name) && !bytes.Equal(was.spelled(), is.spelled()) && r.apply(was, is) {
 			rules = append(rules, r.name)
 		}
 	}
-	return rules, bytes.Equal(mustMarshal(was), mustMarshal(is))
+	return rules, bytes.Equal(was.spelled(), is.spelled())
 }
 
-// mustMarshal writes an input with sorted keys. What was read from JSON is written.
-func mustMarshal(in input) []byte {
-	text, _ := json.Marshal(in)
+// spelled is the input as JSON with sorted keys.
+func (in input) spelled() []byte {
+	text, _ := json.Marshal(in) // what was read from JSON can be written
 	return text
 }
 

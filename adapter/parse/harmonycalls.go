@@ -76,35 +76,53 @@ func (r *harmonyMessages) message() {
 	if head := r.text[r.pos:start]; len(r.spans) == 0 && r.marks[r.n].mark == hChannel && strings.HasPrefix(strings.TrimSpace(head), "to=") {
 		start = r.pos
 	}
+	if r.marks[r.n].mark == hChannel && start > r.pos && strings.TrimSpace(r.text[r.pos:start]) != "" {
+		r.note(StrayTextInCall)
+	}
 	r.between(start)
 	h := r.header(start)
-	if !h.ok {
-		r.note(NameMalformed)
-		end := len(r.text)
-		if r.n < len(r.marks) {
-			end = r.marks[r.n].at
-		} else if h.to != "" {
-			r.callTo(end, broken(append(r.unclosed(), NameMalformed)...))
-			return
-		}
-		r.residueTo(end)
+	switch {
+	case !h.ok:
+		r.brokenHeader(h)
+	case h.to != "":
+		r.call(h)
+	default:
+		from := r.marks[r.n].end()
+		r.n++
+		end, mark := r.end(from)
+		r.content(h, from, end, mark)
+	}
+}
+
+// brokenHeader lays out a header that no <|message|> ends: a call that was cut
+// off, or markup of nothing.
+func (r *harmonyMessages) brokenHeader(h harmonyHeader) {
+	r.note(NameMalformed)
+	if r.n < len(r.marks) {
+		r.residueTo(r.marks[r.n].at)
 		return
 	}
 	if h.to != "" {
-		r.call(h)
+		r.callTo(len(r.text), broken(append(r.unclosed(), NameMalformed)...))
 		return
 	}
-	from := r.marks[r.n].end()
-	r.n++
-	end, mark := r.end(from)
-	r.content(h, from, end, mark)
+	r.residueTo(len(r.text))
 }
 
 // A harmonyHeader is what stands before <|message|>.
 type harmonyHeader struct {
-	channel, to string
-	plainType   bool // a content type without <|constrain|>, or none
-	ok          bool
+	role, channel, to string
+	plainType         bool // a content type without <|constrain|>, or none
+	ok                bool
+}
+
+// plain reports whether the message is the assistant's, on a known channel.
+func (h harmonyHeader) plain() bool {
+	switch h.channel {
+	case "", "analysis", "commentary", "final":
+		return h.role == "" || h.role == "assistant"
+	}
+	return false
 }
 
 // header reads up to the next <|message|>, which becomes the next mark. One
@@ -118,7 +136,7 @@ func (r *harmonyMessages) header(start int) harmonyHeader {
 		h.read(part, text)
 		switch {
 		case m.mark == hMessage:
-			h.ok = h.channel == "analysis" || h.channel == "commentary" || h.channel == "final" || h.channel == ""
+			h.ok = true
 			return h
 		case m.mark == hStart && part != "", m.mark == hEnd, m.mark == hCall, m.mark == hReturn:
 			if r.marks[r.n].mark != hStart {
@@ -140,9 +158,11 @@ func (h *harmonyHeader) read(mark, text string) {
 	}
 	for i, word := range strings.Fields(text) {
 		if to, ok := strings.CutPrefix(word, "to="); ok {
-			h.to = to
-		} else if mark == hChannel && i == 0 {
+			h.to = strings.TrimPrefix(to, "assistant") // what a tool answers, if the model makes it up
+		} else if i == 0 && mark == hChannel {
 			h.channel = word
+		} else if i == 0 && mark == hStart {
+			h.role = word
 		}
 	}
 }
@@ -170,6 +190,10 @@ func (r *harmonyMessages) content(h harmonyHeader, from, end int, mark string) {
 	if h.channel == "analysis" {
 		kind = SpanReasoning
 	}
+	if !h.plain() {
+		r.note(NameMalformed)
+		kind = SpanResidue
+	}
 	if mark == "" && kind == SpanReasoning && (r.cut || end < len(r.text) || !r.exact) {
 		r.note(ThinkUnclosed)
 	}
@@ -186,7 +210,7 @@ func (r *harmonyMessages) call(h harmonyHeader) {
 	from := r.marks[r.n].end()
 	r.n++
 	c := Call{Name: strings.TrimPrefix(h.to, "functions.")}
-	if h.channel == "final" || h.channel == "" {
+	if h.channel == "final" || h.channel == "" || !h.plain() {
 		c.Flags = addFlag(c.Flags, NameMalformed)
 	}
 	if r.returned {

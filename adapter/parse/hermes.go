@@ -83,12 +83,10 @@ func qwen25Compat(text string, ts *toolset) compatResult {
 // inside both tags.
 func (s *scanner) wrappedJSON(edge string) {
 	for {
-		open := s.next(callOpen, s.pos)
+		open := s.nextWrap()
 		if open < 0 {
-			s.strayClose()
 			return
 		}
-		s.textTo(open)
 		body := open + len(callOpen)
 		start := skipBlank(s.text, body)
 		v := scanJSON(s.text, start)
@@ -105,11 +103,17 @@ func (s *scanner) wrappedJSON(edge string) {
 	}
 }
 
-// strayClose takes a closing tag that closes nothing for text, with a flag.
-func (s *scanner) strayClose() {
-	if s.next(callClose, s.pos) >= 0 {
+// nextWrap makes everything up to the next <tool_call> text and returns where
+// that stands, or -1. A closing tag in the text closes nothing and is flagged.
+func (s *scanner) nextWrap() int {
+	open, stray := s.next(callOpen, s.pos), s.next(callClose, s.pos)
+	if stray >= 0 && (open < 0 || stray < open) {
 		s.note(StrayTextInCall)
 	}
+	if open >= 0 {
+		s.textTo(open)
+	}
+	return open
 }
 
 // brokenWrap lays out a wrapper whose content is not one JSON value: up to its

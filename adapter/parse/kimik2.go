@@ -135,13 +135,15 @@ func kimiGuess(args string, ts *toolset) (string, error) {
 		return "", errType
 	}
 	best, most := "", -1
-	for _, t := range ts.tools {
+	for i := range ts.tools {
+		t := &ts.tools[i]
+		t.parse()
 		if len(t.props) == 0 {
 			continue
 		}
 		score := 0
-		for i := 0; i < len(v.list); i += 2 {
-			if _, ok := t.props[v.list[i].s]; ok {
+		for k := 0; k < len(v.list); k += 2 {
+			if _, ok := t.props[v.list[k].s]; ok {
 				score++
 			} else {
 				score--

@@ -18,22 +18,22 @@ func (s *scanner) llamaCalls() {
 }
 
 // untaggedCalls reads a text that begins with an object that has a name and
-// arguments. Another object is an answer in JSON.
+// arguments, or that breaks off or is Python behind its name. Another object is
+// an answer in JSON.
 func (s *scanner) untaggedCalls() {
 	start := skipSpace(s.text, 0)
 	if !s.at(start, "{") {
 		return
 	}
-	v := scanJSON(s.text, start)
-	named := v.ok && len(v.members) > 1
-	if !v.ok {
-		named = strings.HasPrefix(strings.TrimLeft(s.text[start+1:], " \t\r\n"), `"name":`)
-	}
-	keys := map[string]bool{}
-	for _, m := range v.members {
-		keys[m.key] = true
-	}
-	if !named || v.ok && (!keys["name"] || !keys["arguments"] && !keys["parameters"]) {
+	if v := scanJSON(s.text, start); v.ok {
+		keys := map[string]bool{}
+		for _, m := range v.members {
+			keys[m.key] = true
+		}
+		if !keys["name"] || !keys["arguments"] && !keys["parameters"] {
+			return
+		}
+	} else if first := s.text[skipSpace(s.text, start+1):]; !strings.HasPrefix(first, `"name":`) && !strings.HasPrefix(first, `'name':`) {
 		return
 	}
 	if start > 0 {
@@ -65,14 +65,17 @@ func (s *scanner) objectCalls(i int) {
 	}
 }
 
-// afterObjects flags text on the line of a call: only a special token or a new
-// line may follow.
+// afterObjects flags what follows the last call on its line, a special token
+// apart, and further objects with a name: they are read as text.
 func (s *scanner) afterObjects(end int) {
 	if s.at(end, ";") {
 		s.extendTo(end + 1)
-		return
+		end = skipSpace(s.text, end+1)
 	}
 	if end < len(s.text) && !strings.Contains(s.text[s.pos:end], "\n") && !s.at(end, "<|") {
+		s.note(StrayTextInCall)
+	}
+	if mark, _ := s.first(s.pos, `{"name":`, llamaTag); mark == `{"name":` {
 		s.note(StrayTextInCall)
 	}
 }

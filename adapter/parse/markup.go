@@ -6,12 +6,10 @@ import "strings"
 // inline values are not set off by line ends.
 func (s *scanner) markupCalls(inline bool) {
 	for {
-		open := s.next(callOpen, s.pos)
+		open := s.nextWrap()
 		if open < 0 {
-			s.strayClose()
 			return
 		}
-		s.textTo(open)
 		r := markupReader{scanner: s, i: open + len(callOpen), inline: inline}
 		r.wrapper()
 		c := r.call()

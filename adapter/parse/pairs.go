@@ -6,12 +6,10 @@ import "strings"
 // says that the name must end its line.
 func (s *scanner) pairCalls(lined bool) {
 	for {
-		open := s.next(callOpen, s.pos)
+		open := s.nextWrap()
 		if open < 0 {
-			s.strayClose()
 			return
 		}
-		s.textTo(open)
 		r := pairReader{scanner: s, i: open + len(callOpen), lined: lined}
 		r.read()
 		c := Call{Name: r.name, Args: object(r.args), Flags: r.flags}

@@ -3,8 +3,6 @@ package parse
 import (
 	"encoding/json"
 	"strings"
-
-	"github.com/agentrl-go/agentrl/adapter/chat"
 )
 
 // A scanner reads a text from left to right in strict mode and lays it out in
@@ -244,50 +242,6 @@ func (s *scanner) lend(calls []Call) []Call {
 		calls[i].Flags = addFlag(calls[i].Flags, s.calls[at].Flags...)
 	}
 	return calls
-}
-
-// A toolset is what the readers ask about the tools of a request.
-type toolset struct {
-	tools  []tool
-	byName map[string]int
-}
-
-// A tool is one tool's schema, read.
-type tool struct {
-	name   string
-	schema value
-	props  map[string]value // nil: the schema has no properties
-	order  []string         // the properties' names, in order
-}
-
-func newToolset(tools []chat.Tool) *toolset {
-	ts := &toolset{byName: map[string]int{}}
-	for _, t := range tools {
-		one := tool{name: t.Name}
-		one.schema, _ = pyLoads(string(t.Parameters))
-		if props, ok := one.schema.get("properties"); ok && props.kind == kDict {
-			one.props = map[string]value{}
-			for i := 0; i+1 < len(props.list); i += 2 {
-				one.props[props.list[i].s] = props.list[i+1]
-				one.order = append(one.order, props.list[i].s)
-			}
-		}
-		if _, ok := ts.byName[t.Name]; !ok {
-			ts.byName[t.Name] = len(ts.tools)
-		}
-		ts.tools = append(ts.tools, one)
-	}
-	return ts
-}
-
-func (ts *toolset) empty() bool { return len(ts.tools) == 0 }
-
-// find returns the tool of that name, or nil.
-func (ts *toolset) find(name string) *tool {
-	if i, ok := ts.byName[name]; ok && name != "" {
-		return &ts.tools[i]
-	}
-	return nil
 }
 
 // object writes members as a JSON object.

@@ -124,7 +124,7 @@ func (s *scanner) jsonTail(c Call, i int, tail, callEnd string, stops []string) 
 		if mark == callEnd {
 			args = strings.TrimSuffix(args, tail)
 		}
-		c = s.withArgs(c, strings.TrimSpace(args))
+		c = s.withArgs(c, strings.Trim(args, " \t\r\n"))
 		return s.closeCall(c, at, callEnd)
 	}
 	c = s.withArgs(c, s.text[start:end])

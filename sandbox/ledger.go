@@ -165,6 +165,14 @@ func (s *ledgeredSandbox) Close() error {
 	return s.err
 }
 
+// Extend extends a sandbox that can be; the life of others has no end.
+func (s *ledgeredSandbox) Extend(ctx context.Context, d time.Duration) error {
+	if e, ok := s.Sandbox.(Extender); ok {
+		return e.Extend(ctx, d)
+	}
+	return nil
+}
+
 type ledgeredRunner struct {
 	*ledgeredSandbox
 	DetachedRunner

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentrl-go/agentrl/internal/retry"
 	"github.com/agentrl-go/agentrl/sandbox"
 )
 
@@ -162,15 +163,8 @@ func drain(body io.ReadCloser) {
 	_ = body.Close()
 }
 
-// A Container is a sandbox as the daemon lists it.
-type Container struct {
-	ID      string
-	Labels  map[string]string // the Spec's
-	Created time.Time
-}
-
-// list names the containers that carry all of the labels, also stopped ones.
-func (p *Provider) list(ctx context.Context, labels map[string]string) ([]Container, error) {
+// List implements sandbox.Reaper. It lists stopped containers too.
+func (p *Provider) List(ctx context.Context, labels map[string]string) ([]sandbox.Listed, error) {
 	want := []string{"agentrl=sandbox"}
 	for k, v := range labels {
 		want = append(want, labelPrefix+k+"="+v)
@@ -187,12 +181,12 @@ func (p *Provider) list(ctx context.Context, labels map[string]string) ([]Contai
 	if err := p.call(ctx, http.MethodGet, "/containers/json?"+query("all", "true", "filters", string(filters)), nil, &found); err != nil {
 		return nil, fmt.Errorf("docker: list: %w", err)
 	}
-	var all []Container
+	var all []sandbox.Listed
 	for _, f := range found {
 		if len(f.Names) == 0 {
 			continue
 		}
-		c := Container{ID: strings.TrimPrefix(f.Names[0], "/"), Labels: make(map[string]string), Created: time.Unix(f.Created, 0)}
+		c := sandbox.Listed{ID: strings.TrimPrefix(f.Names[0], "/"), Labels: make(map[string]string), Created: time.Unix(f.Created, 0)}
 		for k, v := range f.Labels {
 			if name, ok := strings.CutPrefix(k, labelPrefix); ok {
 				c.Labels[name] = v
@@ -203,8 +197,24 @@ func (p *Provider) list(ctx context.Context, labels map[string]string) ([]Contai
 	return all, nil
 }
 
-// kill removes a container; one that is not there is removed. Another removal
-// in progress is waited for.
+// Kill implements sandbox.Reaper: as Close of the sandbox, and within ctx.
+func (p *Provider) Kill(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.CloseTimeout, fmt.Errorf("not removed within %v", p.opts.CloseTimeout))
+	defer cancel()
+	err := retry.Do(ctx, retry.Policy{Retries: 20, Base: 100 * time.Millisecond, Cap: 3 * time.Second}, func(int) error {
+		return p.kill(ctx, id)
+	}, func(err error) retry.Verdict {
+		// A removal in progress is a conflict, a busy device a server error.
+		e := (*apiError)(nil)
+		return retry.Verdict{Again: transient(err) || errors.As(err, &e) && (e.status == http.StatusConflict || e.status >= 500)}
+	})
+	if err != nil {
+		return fmt.Errorf("docker: kill %s: %w", id, err)
+	}
+	return nil
+}
+
+// kill removes a container; one that is not there is removed.
 func (p *Provider) kill(ctx context.Context, id string) error {
 	err := p.call(ctx, http.MethodDelete, "/containers/"+url.PathEscape(id)+"?"+query("force", "true", "v", "true"), nil, nil)
 	if errors.Is(err, sandbox.ErrGone) || isStatus(err, http.StatusNotFound) {

@@ -88,6 +88,7 @@ func (o Options) withDefaults() Options {
 }
 
 // A Provider creates containers at one daemon. It is safe for concurrent use.
+// It is a sandbox.Reaper.
 type Provider struct {
 	opts Options
 	http *http.Client
@@ -135,7 +136,11 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 		return nil, fmt.Errorf("docker: create: %w", err)
 	}
 	if err := s.boot(ctx, spec); err != nil {
-		return nil, errors.Join(fmt.Errorf("docker: boot %s: %w", s.ID(), err), s.Close())
+		if cerr := s.Close(); cerr != nil {
+			// Neither error's kind is shown: it would read as if nothing had been left.
+			return nil, fmt.Errorf("%w: docker: boot %s: %v; it is left alive: %v", sandbox.ErrUnresponsive, s.name, err, cerr)
+		}
+		return nil, fmt.Errorf("docker: boot %s: %w", s.name, err)
 	}
 	return s, nil
 }

@@ -84,7 +84,10 @@ func (s *Sandbox) run(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, err
 	if err != nil {
 		return sandbox.Result{}, err
 	}
-	resp, err := s.p.do(ctx, http.MethodPost, "/exec/"+id+"/start", bytes.NewReader([]byte(`{"Detach":false,"Tty":false}`)), "Content-Type", "application/json")
+	resp, err := s.p.do(ctx, http.MethodPost, "/exec/"+id+"/start", strings.NewReader(`{"Detach":false,"Tty":false}`), "Content-Type", "application/json")
+	if err != nil && transient(err) && !undelivered(err) {
+		return sandbox.Result{}, fmt.Errorf("%w: %w", sandbox.ErrCut, err)
+	}
 	if err != nil {
 		return sandbox.Result{}, err
 	}

@@ -56,17 +56,8 @@ func (s *Sandbox) Close() error {
 		_ = s.relay.Close()
 		s.relay = nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), s.p.opts.CloseTimeout, fmt.Errorf("not removed within %v", s.p.opts.CloseTimeout))
-	defer cancel()
-	err := retry.Do(ctx, retry.Policy{Retries: 20, Base: 100 * time.Millisecond, Cap: 3 * time.Second}, func(int) error {
-		return s.p.kill(ctx, s.name)
-	}, func(err error) retry.Verdict {
-		// A removal in progress is a conflict, a busy device a server error.
-		e := (*apiError)(nil)
-		return retry.Verdict{Again: transient(err) || errors.As(err, &e) && (e.status == http.StatusConflict || e.status >= 500)}
-	})
-	if err != nil {
-		return fmt.Errorf("docker: close %s: %w", s.name, err)
+	if err := s.p.Kill(context.Background(), s.name); err != nil {
+		return err
 	}
 	s.closed = true
 	return nil

@@ -16,6 +16,34 @@ import (
 
 const maxPages = 1000 // of 100 sandboxes each: a server whose token never ends is not followed for ever
 
+// List implements sandbox.Reaper.
+func (p *Provider) List(ctx context.Context, labels map[string]string) ([]sandbox.Listed, error) {
+	if err := checkLabels(labels); err != nil {
+		return nil, fmt.Errorf("e2b: list: %w", err)
+	}
+	var found []made
+	err := retry.Do(ctx, p.opts.Wait, func(int) (err error) {
+		found, err = p.list(ctx, labels)
+		return err
+	}, func(err error) retry.Verdict { return retry.Verdict{Again: transient(err), After: wait(err)} })
+	if err != nil {
+		return nil, fmt.Errorf("e2b: list: %w", err)
+	}
+	listed := make([]sandbox.Listed, len(found))
+	for i, m := range found {
+		listed[i] = sandbox.Listed{ID: m.SandboxID, Labels: m.Metadata, Created: m.StartedAt}
+	}
+	return listed, nil
+}
+
+// Kill implements sandbox.Reaper: as Close of the sandbox, and within ctx.
+func (p *Provider) Kill(ctx context.Context, id string) error {
+	if err := p.kill(ctx, id); err != nil {
+		return fmt.Errorf("e2b: kill %s: %w", id, err)
+	}
+	return nil
+}
+
 // list names the sandboxes that carry all of the labels, running or paused.
 func (p *Provider) list(ctx context.Context, labels map[string]string) ([]made, error) {
 	q := url.Values{"limit": {"100"}, "state": {"running,paused"}}

@@ -56,10 +56,8 @@ type made struct {
 
 func (p *Provider) createBody(ctx context.Context, spec sandbox.Spec) (creation, error) {
 	c := creation{labels: spec.Labels, lifetime: spec.Lifetime}
-	for k, v := range spec.Labels {
-		if k == "" || !labelPattern.MatchString(k) || !labelPattern.MatchString(v) {
-			return c, fmt.Errorf("label %q=%q: %w: want [A-Za-z0-9._-] only", k, v, sandbox.ErrInvalid)
-		}
+	if err := checkLabels(spec.Labels); err != nil {
+		return c, err
 	}
 	if c.lifetime <= 0 {
 		c.lifetime = p.opts.Lifetime
@@ -74,6 +72,15 @@ func (p *Provider) createBody(ctx context.Context, spec sandbox.Spec) (creation,
 	}
 	maps.Copy(c.env, spec.Env)
 	return c, c.restrict(spec)
+}
+
+func checkLabels(labels map[string]string) error {
+	for k, v := range labels {
+		if k == "" || !labelPattern.MatchString(k) || !labelPattern.MatchString(v) {
+			return fmt.Errorf("label %q=%q: %w: want [A-Za-z0-9._-] only", k, v, sandbox.ErrInvalid)
+		}
+	}
+	return nil
 }
 
 func (c *creation) restrict(spec sandbox.Spec) error {
@@ -152,7 +159,9 @@ func (e *lostCreateError) Error() string {
 	return fmt.Sprintf("unknown whether a sandbox with %s=%s was made: %v", createLabel, e.label, e.err)
 }
 
-func (e *lostCreateError) Unwrap() error { return e.err }
+// Unwrap hides what the cause is: a refusal for want of capacity, say, would
+// read as if nothing had been made.
+func (e *lostCreateError) Unwrap() error { return sandbox.ErrUnresponsive }
 
 func (p *Provider) createOnce(ctx context.Context, c creation) (made, error) {
 	label := nonce()

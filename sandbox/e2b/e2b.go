@@ -127,6 +127,7 @@ func (o Options) withDefaults() Options {
 
 // A Provider creates sandboxes at one server. It is safe for concurrent use
 // and shares its connections among all of them.
+// It is a sandbox.Reaper.
 type Provider struct {
 	opts Options
 	api  *http.Client // control plane: HTTP/2 where the server has it
@@ -183,7 +184,8 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	sb := newSandbox(p, made, spec, body.env)
 	if err := sb.boot(ctx, spec); err != nil {
 		if cerr := sb.Close(); cerr != nil {
-			err = errors.Join(err, cerr)
+			// Neither error's kind is shown: it would read as if nothing had been left.
+			return nil, fmt.Errorf("%w: e2b: boot %s: %v; it is left alive: %v", sandbox.ErrUnresponsive, sb.id, err, cerr)
 		}
 		return nil, fmt.Errorf("e2b: boot %s: %w", sb.id, err)
 	}

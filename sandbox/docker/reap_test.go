@@ -1,0 +1,19 @@
+package docker_test
+
+import (
+	"testing"
+
+	"github.com/agentrl-go/agentrl/sandbox"
+	"github.com/agentrl-go/agentrl/sandbox/sandboxtest"
+)
+
+func TestReap(t *testing.T) {
+	p := provider(t)
+	mine := map[string]string{"test": "reap"}
+	sandboxtest.TestReap(t, func(string) sandbox.Provider { return provider(t) },
+		sandbox.Spec{Image: image, Workdir: "/tmp", Labels: mine},
+		func(string) (int, error) {
+			found, err := p.List(t.Context(), mine)
+			return len(found), err
+		})
+}

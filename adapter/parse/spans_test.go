@@ -34,7 +34,7 @@ func TestSpansRebuildTheInput(t *testing.T) {
 // checkContents compares what a result says with what its spans hold.
 func checkContents(t *testing.T, text string, got Result) {
 	t.Helper()
-	var residue strings.Builder
+	var residue, thoughts strings.Builder
 	calls := map[string]int{}
 	for _, c := range append(got.Calls, got.Withheld...) {
 		calls[c.Raw]++
@@ -47,9 +47,7 @@ func checkContents(t *testing.T, text string, got Result) {
 				t.Errorf("%q: no call is %q", text, piece)
 			}
 		case SpanReasoning:
-			if got.Reasoning != "" && !strings.Contains(text, got.Reasoning) {
-				t.Errorf("%q: reasoning %q is not in it", text, got.Reasoning)
-			}
+			thoughts.WriteString(piece)
 		case SpanResidue:
 			residue.WriteString(piece)
 		}
@@ -59,7 +57,22 @@ func checkContents(t *testing.T, text string, got Result) {
 			t.Errorf("%q: %d calls %q have no span", text, n, raw)
 		}
 	}
+	if !inOrder(got.Reasoning, thoughts.String()) {
+		t.Errorf("%q: reasoning %q, its spans hold %q", text, got.Reasoning, thoughts.String())
+	}
 	if residue.String() != got.Residue {
 		t.Errorf("%q: residue %q, its spans hold %q", text, got.Residue, residue.String())
 	}
+}
+
+// inOrder reports whether what is said stands in a text that has markup too.
+func inOrder(said, text string) bool {
+	for i := range len(said) {
+		at := strings.IndexByte(text, said[i])
+		if at < 0 {
+			return false
+		}
+		text = text[at+1:]
+	}
+	return true
 }

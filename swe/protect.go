@@ -12,10 +12,10 @@ import (
 // slash stands for the top.
 type Globs []string
 
-// TestGlobs are the files that decide about a grade: tests and what configures
+// TestFiles are the files that decide about a grade: tests and what configures
 // their runner. Build files (setup.cfg, pyproject.toml, package.json) are not
 // among them, because fixes have to change those.
-func TestGlobs() Globs {
+func TestFiles() Globs {
 	return Globs{
 		"tests/*", "*/tests/*", "test/*", "__tests__/*", "*/__tests__/*", "spec/*",
 		"test_*.py", "*_test.py", "*_test.go", "conftest.py", "*.test.js", "*.test.ts", "*.test.tsx", "*.spec.js", "*.spec.ts",

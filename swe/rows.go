@@ -119,7 +119,7 @@ func labelID(label json.RawMessage) string {
 }
 
 // ReadCommon reads the keys that only we know: env (an object of strings),
-// path_prefix, tools and protected_paths (lists; the last overrides TestGlobs),
+// path_prefix, tools and protected_paths (lists; the last overrides TestFiles),
 // shell (words).
 func (w *Workspace) ReadCommon(f Fields) error {
 	var err error
@@ -141,7 +141,7 @@ func (w *Workspace) ReadCommon(f Fields) error {
 	protected, err := f.List("protected_paths")
 	w.Protected = Globs(protected)
 	if protected == nil {
-		w.Protected = TestGlobs()
+		w.Protected = TestFiles()
 	}
 	return err
 }

@@ -12,7 +12,7 @@ g() {
 		GIT_DIR="$SNAP/repo.git" GIT_WORK_TREE="${TREE:-$WD}" GIT_INDEX_FILE="$SNAP/${INDEX:-index}" \
 		GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL="$SNAP/gitconfig" GIT_ATTR_NOSYSTEM=1 \
 		GIT_OPTIONAL_LOCKS=0 GIT_LITERAL_PATHSPECS=1 GIT_NO_REPLACE_OBJECTS=1 GIT_TERMINAL_PROMPT=0 \
-		"$(cat "$SNAP/git")" "$@"
+		GIT_ALTERNATE_OBJECT_DIRECTORIES="${OBJECTS-}" "$(cat "$SNAP/git")" "$@"
 }
 
 # top prints the directory, at or above the work directory, that holds .git.
@@ -211,7 +211,10 @@ apply_tier() {
 		return
 		;;
 	exact) set -- ;;
-	3way) set -- --3way ;;
+	3way)
+		OBJECTS=$(gitdir)/objects # a merge needs what the patch was made from: HEAD may have it
+		set -- --3way
+		;;
 	loose) set -- --recount --ignore-whitespace ;;
 	fuzz)
 		fuzzy

@@ -51,9 +51,9 @@ func (f patchFile) code() bool {
 	return !f.test()
 }
 
-func (f patchFile) test() bool { return testGlobs.Match(f.path) }
+func (f patchFile) test() bool { return testFiles.Match(f.path) }
 
-var testGlobs = TestGlobs()
+var testFiles = TestFiles()
 
 // PatchSignals looks for signs of reward hacking in a patch. They are sorted.
 func PatchSignals(patch []byte) []string {

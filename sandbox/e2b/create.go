@@ -191,12 +191,15 @@ func (p *Provider) createOnce(ctx context.Context, c creation) (made, error) {
 func (p *Provider) post(ctx context.Context, c creation, label string) (made, error) {
 	v2 := p.opts.CreatePath == CreateV2 || p.opts.CreatePath == CreateAuto && p.createV2.Load()
 	m, err := p.postTo(ctx, c, label, v2)
-	if p.opts.CreatePath != CreateAuto || !noSuchPath(err) {
+	if !noSuchPath(err) {
 		return m, err
+	}
+	if p.opts.CreatePath != CreateAuto {
+		return m, fmt.Errorf("%w: the server has no create call %s: %w", sandbox.ErrInvalid, p.opts.CreatePath, err)
 	}
 	other, oerr := p.postTo(ctx, c, label, !v2)
 	if noSuchPath(oerr) {
-		return m, err
+		return m, fmt.Errorf("%w: the server has no create call, v1 or v2; is %s the control plane? %w", sandbox.ErrInvalid, p.opts.APIURL, err)
 	}
 	if oerr == nil {
 		p.createV2.Store(!v2)
@@ -226,6 +229,9 @@ func (p *Provider) postTo(ctx context.Context, c creation, label string, v2 bool
 	_, err := p.controlOnce(ctx, http.MethodPost, path, c.wire(label, v2), &m)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusNotFound {
 		e.class = sandbox.ErrNoImage
+		if noSuchPath(e) {
+			e.class = nil
+		}
 	}
 	return m, err
 }

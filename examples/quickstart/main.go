@@ -108,6 +108,7 @@ func rollout(ctx context.Context, o options, work string, tok *token.Tokenizer, 
 	}
 	defer g.Close()
 	view := &view{out: out, tok: tok, quiet: o.json}
+	view.backend(g)
 	g.Hooks = view.hooks()
 
 	generate := g.Generate

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentrl-go/agentrl"
 	"github.com/agentrl-go/agentrl/adapter/token"
+	"github.com/agentrl-go/agentrl/sandbox/local"
 )
 
 const (
@@ -35,6 +36,22 @@ func (v *view) hooks() agentrl.Hooks {
 		return agentrl.Hooks{}
 	}
 	return agentrl.Hooks{StageDone: v.stage, Turn: v.turn, RolloutDone: v.rollout}
+}
+
+// backend says where the sandboxes are, and how well a local one is kept apart.
+func (v *view) backend(g *agentrl.Generator) {
+	if v.quiet {
+		return
+	}
+	where := g.Config.Sandbox
+	if p, ok := g.Sandboxes.(*local.Provider); ok {
+		isolation, lacks := p.Isolation()
+		where += ", " + string(isolation)
+		if lacks != nil {
+			where += fmt.Sprintf(" (not better because: %v)", lacks)
+		}
+	}
+	fmt.Fprintf(v.out, "sandboxes: %s; agent: %s\n", where, g.Config.Agent)
 }
 
 func (v *view) stage(s agentrl.StageInfo) {

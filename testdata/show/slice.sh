@@ -25,7 +25,7 @@ show_test "guard, retries, semaphore in virtual time" . '^(TestGuardNamesTheStuc
 AGENTRL_TEST_CALLS=1000 show_test "1,000 concurrent calls leave nothing" . '^TestManyCallsLeaveNothing$' -race
 show_test "trainer: five kill -9" ./examples/trainer '^TestResumeAfterKill$'
 show_test "chat and tool markers are single ids" ./adapter/token '^TestSmallMarkersAreSingleIDs$'
-show_test "clean evaluation sandbox" ./sandbox/local '^TestNothingSurvivesTheSandbox$'
+show_test "clean evaluation sandbox, host untouched" . '^TestEvaluationSandboxIsClean$'
 if [ "$(id -u)" = 0 ]; then
 	show_cmd "demo and suite as an ordinary user" bash .ci/ordinary-user
 fi

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
-	"github.com/agentrl-go/agentrl/internal/cases"
 )
 
 // claudes are the versions that testdata/fetch/clis.sh brings.
@@ -18,7 +17,7 @@ var claudes = []string{"2.1.197", "2.1.332"}
 // eachClaude runs a test with every version of Claude Code.
 func eachClaude(t *testing.T, f func(t *testing.T, path string)) {
 	for _, version := range claudes {
-		t.Run(version, func(t *testing.T) { f(t, cases.Cache(t, "clis/claude-"+version, "clis")) })
+		t.Run(version, func(t *testing.T) { f(t, cli(t, "claude-"+version)) })
 	}
 }
 

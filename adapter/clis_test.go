@@ -40,6 +40,16 @@ type cliRig struct {
 	home string
 }
 
+// cli returns the path of a program that testdata/fetch/clis.sh brings. Tests of
+// real CLIs take minutes: they run where AGENTRL_CLIS is set.
+func cli(t *testing.T, name string) string {
+	t.Helper()
+	if os.Getenv("AGENTRL_CLIS") == "" {
+		t.Skip("AGENTRL_CLIS is not set: the real CLIs are not run")
+	}
+	return cases.Cache(t, "clis/"+name, "clis")
+}
+
 // A cliSetup is what a test may want otherwise.
 type cliSetup struct {
 	engine     sglangtest.Options
@@ -151,14 +161,24 @@ func (c *cliRig) claude(ctx context.Context, path, token, prompt string, env ...
 		"--disable-slash-commands", "--strict-mcp-config")
 }
 
-// codex prepares Codex.
+// codex prepares Codex. Lines with max_retries are settings of the provider, all
+// others stand at the top of its configuration.
 func (c *cliRig) codex(ctx context.Context, path, token, prompt string, lines ...string) *exec.Cmd {
-	config := strings.Join(append(lines, []string{
+	var top, provider []string
+	for _, line := range lines {
+		if strings.Contains(line, "max_retries") {
+			provider = append(provider, line)
+		} else {
+			top = append(top, line)
+		}
+	}
+	config := strings.Join(append(top, []string{
 		`model = "policy"`, `model_provider = "policy"`, `approval_policy = "never"`, `sandbox_mode = "danger-full-access"`,
 		`web_search = "disabled"`, `check_for_update_on_startup = false`, `project_doc_max_bytes = 0`,
 		"[analytics]\nenabled = false",
 		"[features]\ngoals = false\nplugins = false\napps = false\nremote_plugin = false\nunbounded_connection_retries = false",
 		fmt.Sprintf("[model_providers.policy]\nname = \"policy\"\nbase_url = %q\nenv_key = \"OPENAI_API_KEY\"\nwire_api = \"responses\"\nstream_idle_timeout_ms = 3600000\n", c.url+"/v1"),
+		strings.Join(provider, "\n"),
 	}...), "\n")
 	dir := filepath.Join(c.home, ".codex")
 	os.MkdirAll(dir, 0o755)

@@ -9,10 +9,9 @@ import (
 	"testing"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
-	"github.com/agentrl-go/agentrl/internal/cases"
 )
 
-func codexPath(t *testing.T) string { return cases.Cache(t, "clis/codex-0.171.0", "clis") }
+func codexPath(t *testing.T) string { return cli(t, "codex-0.171.0") }
 
 // codexCorners holds what Codex could change of a turn before it sends it back.
 func codexCorners(dir string) []string {
@@ -113,7 +112,7 @@ func TestCodexSubagentAndCompaction(t *testing.T) {
 }
 
 func TestPiContinuesTheVeryIDs(t *testing.T) {
-	path := filepath.Join(cases.Cache(t, "clis/pi", "clis"), "node_modules/@earendil-works/pi-coding-agent/dist/cli.js")
+	path := filepath.Join(cli(t, "pi"), "node_modules/@earendil-works/pi-coding-agent/dist/cli.js")
 	var c *cliRig
 	c = newCLIRig(t, func(prompt string) string {
 		return script(c.dir,

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter"
-	"github.com/agentrl-go/agentrl/internal/cases"
 )
 
 // newest is the Claude Code that the longer tests run.
 func newest(t *testing.T) string {
-	return cases.Cache(t, "clis/claude-"+claudes[len(claudes)-1], "clis")
+	return cli(t, "claude-"+claudes[len(claudes)-1])
 }
 
 func TestKilledClientFreesTheEngine(t *testing.T) {

@@ -282,8 +282,11 @@ func TestSealEndsTurnsInFlight(t *testing.T) {
 
 func TestFailingTurnNeverEndsAsACleanStream(t *testing.T) {
 	message := map[string]any{"role": "user", "content": "x"}
-	for _, c := range []struct{ path, event string }{
-		{"/v1/messages", "event: error\n"}, {"/v1/chat/completions", `data: {"error":`}, {"/v1/responses", "event: response.failed\n"},
+	for _, c := range []struct {
+		path, event string
+		terminal    bool // the event itself ends the protocol's stream
+	}{
+		{"/v1/messages", "event: error\n", false}, {"/v1/chat/completions", `data: {"error":`, false}, {"/v1/responses", "event: response.failed\n", true},
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -292,8 +295,8 @@ func TestFailingTurnNeverEndsAsACleanStream(t *testing.T) {
 				}})
 				ses := r.open("s", adapter.SessionOptions{})
 				_, body, err := r.postTo(context.Background(), c.path, ses.Token, map[string]any{"stream": true, "messages": []any{message}, "input": []any{message}})
-				if err == nil || !strings.Contains(string(body), c.event) {
-					t.Errorf("read %q, error %v: want the error event and a cut connection", body, err)
+				if (err == nil) != c.terminal || !strings.Contains(string(body), c.event) {
+					t.Errorf("read %q, error %v: want the error event, and a cut connection unless that is the end", body, err)
 				}
 			})
 		})

@@ -125,7 +125,8 @@ type Responder interface {
 	// Count answers an OpCount request.
 	Count(tokens int) error
 	// Refuse answers with an error: a status if nothing was sent yet, else the
-	// protocol's error event and a connection that is cut.
+	// protocol's error event and, unless that ends the protocol's stream, a
+	// connection that is cut: it panics with http.ErrAbortHandler then.
 	Refuse(*Refusal)
 }
 

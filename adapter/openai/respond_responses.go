@@ -191,7 +191,9 @@ func (r *responsesResponder) Count(tokens int) error {
 }
 
 // Refuse answers with an error. Only status 400, or a failed response with one
-// of a few codes, ends Codex at once; on 401, 403 and 404 it reconnects.
+// of a few codes, ends Codex at once; on 401, 403 and 404 it reconnects. A
+// stream that has begun ends cleanly after its failed response: cut, Codex would
+// see a broken connection, forget the code, and ask five times more.
 func (r *responsesResponder) Refuse(ref *chat.Refusal) {
 	body := refusalBody(ref)
 	if !r.w.Begun() {
@@ -206,7 +208,9 @@ func (r *responsesResponder) Refuse(ref *chat.Refusal) {
 	if r.stream {
 		failed := r.response("resp_failed", "failed", []dict{})
 		failed["error"] = dict{"code": failedCode(ref), "message": body["message"]}
-		r.event("response.failed", dict{"response": failed})
+		if r.event("response.failed", dict{"response": failed}) == nil {
+			return
+		}
 	}
 	r.w.Cut()
 }

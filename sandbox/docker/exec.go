@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/agentrl-go/agentrl/internal/endmark"
+	"github.com/agentrl-go/agentrl/internal/retry"
 	"github.com/agentrl-go/agentrl/sandbox"
 )
 
@@ -211,7 +212,9 @@ func (s *Sandbox) unmarked(ctx context.Context, id string, mark *endmark.Mark) (
 		return sandbox.Result{}, fmt.Errorf("%w: %w", sandbox.ErrCut, err)
 	}
 	for i := 0; v.Running && i < 20; i++ { // the daemon may hear of the end after the stream's
-		time.Sleep(50 * time.Millisecond)
+		if err := retry.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return sandbox.Result{}, fmt.Errorf("%w: %w", sandbox.ErrCut, err)
+		}
 		if err := s.p.call(ctx, http.MethodGet, "/exec/"+id+"/json", nil, &v); err != nil {
 			return sandbox.Result{}, fmt.Errorf("%w: %w", sandbox.ErrCut, err)
 		}
@@ -219,7 +222,7 @@ func (s *Sandbox) unmarked(ctx context.Context, id string, mark *endmark.Mark) (
 	if v.Running || v.ExitCode == nil {
 		return sandbox.Result{}, fmt.Errorf("%w before its end", sandbox.ErrCut)
 	}
-	if alive, err := s.alive(ctx); err == nil && !alive {
+	if *v.ExitCode == 137 && s.ending(ctx) {
 		return sandbox.Result{}, fmt.Errorf("%w: it ended under the command", sandbox.ErrGone)
 	}
 	var res sandbox.Result
@@ -237,6 +240,20 @@ func (s *Sandbox) unmarked(ctx context.Context, id string, mark *endmark.Mark) (
 		return sandbox.Result{}, fmt.Errorf("%w: exit status %d without an end mark", sandbox.ErrCut, code)
 	}
 	return res, nil
+}
+
+// ending reports whether the container has ended, or does so within half a
+// second: the daemon hears of the end of an exec first.
+func (s *Sandbox) ending(ctx context.Context) bool {
+	for range 10 {
+		if alive, err := s.alive(ctx); err == nil && !alive {
+			return true
+		}
+		if retry.Sleep(ctx, 50*time.Millisecond) != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // startFailure is the runtime's word on a process that it could not start; it

@@ -41,10 +41,10 @@ func spawnScript(id, header string, d Detached) string {
 	var b strings.Builder
 	b.WriteString(header + jobFunctions + spawnBegin)
 	b.WriteString("cat >\"$j/run\" <<'run-" + id + "' || fail 'cannot write the supervisor'\n")
-	b.WriteString(header + jobFunctions + "home_env() {\n\t:\n")
-	for _, v := range []struct{ name, value string }{{"HOME", `$(eval "echo ~$user")`}, {"USER", "$user"}, {"LOGNAME", "$user"}} {
+	b.WriteString(header + jobFunctions + "user_env() {\n\thome=$(eval \"echo ~$user\")\n\t[ -d \"$home\" ] || return 0\n")
+	for _, v := range []struct{ name, value string }{{"HOME", "home"}, {"USER", "user"}, {"LOGNAME", "user"}} {
 		if _, given := d.Env[v.name]; !given {
-			fmt.Fprintf(&b, "\texport %s=\"%s\"\n", v.name, v.value)
+			fmt.Fprintf(&b, "\texport %s=\"$%s\"\n", v.name, v.value)
 		}
 	}
 	b.WriteString("}\n" + superviseScript + "run-" + id + "\n")
@@ -227,9 +227,9 @@ lead() {
 	identify
 	export AGENTRL_JOB="$id"
 	umask 022
+	[ -z "$user" ] || user_env
 	if [ -n "$uid" ]; then
 		chown "$user" /proc/self/fd/1 2>/dev/null
-		home_env
 		as_user "exec sh $b/$id.sh"
 	fi
 	for kill in --kill-child ''; do

@@ -17,6 +17,7 @@ import (
 // suite runs the contract in one kind of isolation, which must be had.
 func suite(t *testing.T, want Isolation, caps sandboxtest.Caps) {
 	t.Helper()
+	sandboxtest.CheckGoroutines(t)
 	p := &Provider{Dir: t.TempDir(), Want: want}
 	if way, why := p.Isolation(); way != want {
 		t.Fatalf("isolation is %s, want %s: %v", way, want, why)
@@ -111,4 +112,16 @@ func BenchmarkLocal(b *testing.B) {
 	p := &Provider{Dir: b.TempDir(), Logger: slog.New(slog.DiscardHandler)}
 	way, _ := p.Isolation()
 	b.Run(strings.ReplaceAll(string(way), " ", "-"), func(b *testing.B) { sandboxtest.Bench(b, p, sandbox.Spec{}) })
+}
+
+// TestUserNamespace is for ordinary users, and for kernels that let them.
+func TestUserNamespace(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root has namespaces; TestOrdinaryUser runs this test as another user")
+	}
+	probe := &Provider{Dir: t.TempDir(), Want: UserNamespace}
+	if way, why := probe.Isolation(); way != UserNamespace {
+		t.Skipf("this machine has no user namespaces for users: %v", why)
+	}
+	suite(t, UserNamespace, sandboxtest.Caps{OneUser: true, Egress: []sandbox.Egress{sandbox.EgressOff}})
 }

@@ -2,9 +2,13 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // killMarked kills what has a variable, NAME=VALUE, in its environment, until
@@ -50,4 +54,30 @@ func number(s string) int {
 		n = n*10 + int(c-'0')
 	}
 	return n
+}
+
+// waitUnmounted waits until no process has mounts of a directory in sight:
+// namespaces end some time after the processes in them were killed.
+func waitUnmounted(ctx context.Context, dir string) error {
+	for deadline := time.Now().Add(15 * time.Second); mounted(dir); {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("something still uses %s", dir)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func mounted(dir string) bool {
+	tables, _ := filepath.Glob("/proc/[0-9]*/mounts")
+	for _, table := range tables {
+		if text, _ := os.ReadFile(table); bytes.Contains(text, []byte(dir+"/")) {
+			return true
+		}
+	}
+	return false
 }

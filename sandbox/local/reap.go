@@ -83,7 +83,7 @@ func (p *Provider) Kill(ctx context.Context, id string) error {
 	if err := killMarked(markVar + "=" + id); err != nil {
 		return fmt.Errorf("kill %s: %w", id, err)
 	}
-	if err := removeAll(dir); err != nil {
+	if err := errors.Join(waitUnmounted(ctx, dir), removeAll(dir)); err != nil {
 		return fmt.Errorf("kill %s: %w", id, err)
 	}
 	return nil

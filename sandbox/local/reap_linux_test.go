@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,37 +15,37 @@ func TestReapNamespaces(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("namespaces with users need root")
 	}
-	sandboxtest.TestReap(t, func(dir string) sandbox.Provider { return &Provider{Dir: dir} }, sandbox.Spec{}, countHere)
+	sandboxtest.TestReap(t, func(dir string) sandbox.Provider { return &Provider{Dir: dir} }, sandbox.Spec{}, listHere)
 }
 
 func TestReapPlain(t *testing.T) {
-	sandboxtest.TestReap(t, func(dir string) sandbox.Provider { return &Provider{Dir: dir, Want: Plain} }, sandbox.Spec{}, countHere)
+	sandboxtest.TestReap(t, func(dir string) sandbox.Provider { return &Provider{Dir: dir, Want: Plain} }, sandbox.Spec{}, listHere)
 }
 
-// countHere counts what there is of sandboxes in a directory: directories of
-// theirs, mounts over them in any process's namespace, and processes.
-func countHere(dir string) (int, error) {
-	dirs, err := filepath.Glob(filepath.Join(dir, "sandboxes", "*"))
+// listHere lists what there is of sandboxes in a directory: directories of
+// theirs, mount namespaces with mounts of it, and processes of plain ones.
+func listHere(dir string) ([]string, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "sandboxes", "*"))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	n := len(dirs)
 	seen := map[string]bool{}
 	procs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, proc := range procs {
 		env, _ := os.ReadFile(proc + "/environ")
 		mounts, _ := os.ReadFile(proc + "/mounts")
-		root, _ := os.Readlink(proc + "/ns/mnt")
-		if bytes.Contains(env, []byte(dir+"/sandboxes/")) { // of a plain directory: RootVar
-			n++
+		line, _ := os.ReadFile(proc + "/cmdline")
+		ns, _ := os.Readlink(proc + "/ns/mnt")
+		if bytes.Contains(env, []byte(sandbox.RootVar+"="+dir+"/sandboxes/")) {
+			names = append(names, fmt.Sprintf("process %s %.60q", proc, line))
 		}
-		if bytes.Contains(mounts, []byte(dir+"/sandboxes/")) && !seen[root] {
-			seen[root] = true
-			n++
+		if bytes.Contains(mounts, []byte(dir+"/sandboxes/")) && !seen[ns] {
+			seen[ns] = true
+			names = append(names, "namespace "+ns)
 		}
 	}
-	return n, nil
+	return names, nil
 }

@@ -31,9 +31,9 @@ type space struct {
 }
 
 // setup is run by init, in new namespaces but on the host's files. $1 is the
-// sandbox's directory; $2 options of overlays; then, for each mount of the
-// image, its place in it. Layer N is u.N over l.N. When the directory cannot
-// be an upper layer, one in memory can.
+// sandbox's directory; $2 options of overlays; then the parts of the image, as
+// KIND:PLACE; see parts. Layer N is u.N over l.N. When the directory cannot be
+// an upper layer, one in memory can.
 const setup = `set -eu
 exec 3<&0
 d=$1 opts=$2 n=0
@@ -42,18 +42,34 @@ mount --make-rprivate / 2>/dev/null || mount --make-rslave /
 umask 022
 layer() { # PLACE
 	mkdir -p "$u/u.$n" "$u/w.$n"
+	case $1 in
+	/tmp | /var/tmp) chmod 1777 "$u/u.$n" ;;
+	/var) [ -z "$opts" ] || mkdir -p "$u/u.$n/lib" ;;
+	esac
 	mount -t overlay -o "lowerdir=$d/l.$n,upperdir=$u/u.$n,workdir=$u/w.$n$opts" agentrl "$d/m$1"
 }
 u=$d
-if ! why=$(layer / 2>&1); then
-	mount -t tmpfs -o mode=755 agentrl "$d/t" || { echo "$why" >&2; exit 1; }
-	u=$d/t
-	layer / || exit 1
-fi
-for place; do
-	n=$((n + 1))
-	[ -d "$d/m$place" ] || continue
-	layer "$place" || mount --bind -o ro "$d/l.$n" "$d/m$place" || echo "agentrl: $place of the host is missing" >&2
+for part; do
+	place=${part#*:}
+	case $part in
+	root:*)
+		if ! why=$(layer / 2>&1); then
+			mount -t tmpfs -o mode=755 agentrl "$d/t" || { echo "$why" >&2; exit 1; }
+			u=$d/t
+			layer / || exit 1
+		fi ;;
+	bare:*) mount --bind "$d/m" "$d/m" ;;
+	dir:*) mkdir "$d/m$place" ;;
+	copy:*) cp -RPp "$place" "$d/m$place" || : ;;
+	layer:*)
+		n=$((n + 1))
+		[ -d "$d/m$place" ] || mkdir "$d/m$place"
+		why=$(layer "$place" 2>&1) || [ "$u" != "$d" ] || {
+			mount -t tmpfs -o mode=755 agentrl "$d/t"
+			u=$d/t
+			why=$(layer "$place" 2>&1)
+		} || echo "agentrl: the sandbox is without $place: $why" >&2 ;;
+	esac
 done
 cd "$d/m"
 for dir in proc dev sys tmp etc root; do [ -d $dir ] || mkdir $dir; done
@@ -68,7 +84,11 @@ mkdir dev/pts dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts && ln -s pts/ptmx dev/ptmx
 mount -t tmpfs -o mode=1777,nosuid,nodev shm dev/shm
 mount -t sysfs -o ro sysfs sys 2>/dev/null || :
-if [ $# = 0 ] && [ ! -s etc/resolv.conf ] && [ -s /etc/resolv.conf ]; then
+if [ -n "$opts" ]; then # one user, under both names
+	{ grep -v '^agent:' etc/passwd; echo 'agent:x:0:0::/home/agent:/bin/sh'; } >etc/.passwd && mv etc/.passwd etc/passwd
+	mkdir -p home/agent
+fi
+if [ $# = 1 ] && [ ! -s etc/resolv.conf ] && [ -s /etc/resolv.conf ]; then
 	names=$(cat /etc/resolv.conf); rm -f etc/resolv.conf; echo "$names" >etc/resolv.conf
 fi
 pivot_root . .
@@ -87,7 +107,7 @@ func (s *space) start(ctx context.Context, b *box) error {
 	if err := s.prepare(b); err != nil {
 		return err
 	}
-	places, err := layers(b)
+	parts, err := parts(b)
 	if err != nil {
 		return err
 	}
@@ -95,7 +115,7 @@ func (s *space) start(ctx context.Context, b *box) error {
 	if b.way == UserNamespace {
 		opts = ",userxattr"
 	}
-	s.init = exec.Command("sh", append([]string{"-c", setup, "sh", b.dir, opts}, places...)...)
+	s.init = exec.Command("sh", append([]string{"-c", setup, "sh", b.dir, opts}, parts...)...)
 	s.init.Env = []string{setupPath, "LC_ALL=C", markVar + "=" + b.id}
 	s.init.SysProcAttr = cloneFlags(b)
 	var said bytes.Buffer

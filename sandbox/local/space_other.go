@@ -28,3 +28,5 @@ func (*space) dead() bool { return false }
 // killMarked is for Linux, where an environment can be read: elsewhere only
 // process groups are killed.
 func killMarked(string) error { return nil }
+
+func waitUnmounted(context.Context, string) error { return nil }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -79,7 +79,7 @@ func Bench(b *testing.B, p sandbox.Provider, spec sandbox.Spec) {
 
 // measure times fn and reports the peak of this process's memory meanwhile.
 func measure(b *testing.B, fn func()) {
-	runtime.GC()
+	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // sets the peak back
 	for b.Loop() {
 		fn()

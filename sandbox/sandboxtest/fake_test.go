@@ -15,6 +15,7 @@ func TestFakeContract(t *testing.T) {
 		escapes = "nothing holds a process that leaves its session and clears its environment"
 		dies    = "a command's output ends with its shell"
 	)
+	CheckGoroutines(t)
 	fake := &Fake{Disk: t.TempDir(), ExecFunc: HostShell, Image: func(image string) (map[string]string, error) {
 		if image != "i" {
 			return nil, sandbox.ErrNoImage

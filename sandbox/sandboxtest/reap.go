@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/agentrl-go/agentrl/sandbox"
 )
@@ -25,12 +28,12 @@ const (
 )
 
 // TestReap kills a process with SIGKILL at each stage of a sandbox's life,
-// reaps, and counts by alive what the provider still has, which must come to
-// 0; a sandbox of a process that lives must survive that. The process is this
+// reaps, and lists by alive what the provider still has, which must be
+// nothing; a sandbox of a process that lives must survive that. The process is this
 // test binary, running the test that calls TestReap and nothing before it:
 // call it first in a test of its own. Both processes call newProvider with
 // the same directory, for what they have to share.
-func TestReap(t *testing.T, newProvider func(dir string) sandbox.Provider, spec sandbox.Spec, alive func(dir string) (int, error)) {
+func TestReap(t *testing.T, newProvider func(dir string) sandbox.Provider, spec sandbox.Spec, alive func(dir string) ([]string, error)) {
 	if stage := os.Getenv(stageVar); stage != "" {
 		victim(t, stage, os.Getenv(ledgerVar), newProvider, spec)
 		return
@@ -40,7 +43,7 @@ func TestReap(t *testing.T, newProvider func(dir string) sandbox.Provider, spec 
 	}
 }
 
-func killAt(t *testing.T, stage string, newProvider func(string) sandbox.Provider, spec sandbox.Spec, alive func(string) (int, error)) {
+func killAt(t *testing.T, stage string, newProvider func(string) sandbox.Provider, spec sandbox.Spec, alive func(string) ([]string, error)) {
 	dir := t.TempDir()
 	own, err := sandbox.OpenLedger(dir + "/ledger")
 	if err != nil {
@@ -52,7 +55,7 @@ func killAt(t *testing.T, stage string, newProvider func(string) sandbox.Provide
 		t.Fatal(err)
 	}
 	defer mine.Close()
-	before := count(t, dir, alive)
+	before := list(t, dir, alive)
 
 	parent, _, _ := strings.Cut(t.Name(), "/")
 	c := exec.Command(os.Args[0], "-test.run", "^"+parent+"$", "-test.v")
@@ -70,27 +73,29 @@ func killAt(t *testing.T, stage string, newProvider func(string) sandbox.Provide
 	if said != "" {
 		t.Fatalf("the process did not come to stage %s: %s", stage, said)
 	}
-	left := count(t, dir, alive) - before
+	left := list(t, dir, alive)
 	done, err := sandbox.Reap(t.Context(), dir+"/ledger", map[string]sandbox.Provider{"b": p})
 	if err != nil || done.Live != 1 {
 		t.Errorf("Reap = %+v, %v, want one live process and no error", done, err)
 	}
-	if got := count(t, dir, alive); got != before {
-		t.Errorf("after Reap %d are alive, want %d, our own", got, before)
+	after := list(t, dir, alive)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("after Reap there is not what there was before, our own (-before +after):\n%s", diff)
 	}
 	if res := run(t, mine, sandbox.Cmd{Script: "exit 3"}); res.Code != 3 {
 		t.Errorf("our own sandbox answers %d", res.Code)
 	}
-	t.Logf("figure: killed %s: %d left, %d after reaping", stage, left, count(t, dir, alive)-before)
+	t.Logf("figure: killed %s: %d left, %d after reaping", stage, len(left)-len(before), len(after)-len(before))
 }
 
-func count(t *testing.T, dir string, alive func(string) (int, error)) int {
+func list(t *testing.T, dir string, alive func(string) ([]string, error)) []string {
 	t.Helper()
-	n, err := alive(dir)
+	names, err := alive(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	slices.Sort(names)
+	return names
 }
 
 // waitFor reads lines until one begins so; else it returns what was there.

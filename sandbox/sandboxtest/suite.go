@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +100,21 @@ func Test(t *testing.T, newProvider func(t *testing.T) sandbox.Provider, caps Ca
 			t.Errorf("Caps.Unsupported names %q, which is no cell", name)
 		}
 	}
+}
+
+// CheckGoroutines reports goroutines that are still there at the end of a
+// test and were not at its beginning. Call it first.
+func CheckGoroutines(t testing.TB) {
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				stacks := make([]byte, 64<<10)
+				t.Errorf("%d goroutines at the end, %d at the beginning:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+				return
+			}
+		}
+	})
 }
 
 // run executes a command whose outcome must be known.

@@ -83,7 +83,7 @@ func mayImport(from, to string, test bool) bool {
 	switch {
 	case strings.HasPrefix(from, "examples"), toFamily == "internal" && family != "internal", from == to:
 		return to != "internal/cases" || test
-	case test && (strings.HasSuffix(path.Base(to), "test") || to == "sandbox/local" || to == "internal/cases" || toFamily == "testdata"):
+	case test && (strings.HasSuffix(path.Base(to), "test") || to == "sandbox/local" || to == "sandbox/docker" || to == "internal/cases" || toFamily == "testdata"):
 		return true
 	case from == "":
 		return toFamily != "testdata"

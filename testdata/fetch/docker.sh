@@ -61,7 +61,7 @@ if ! have_image; then
 	root=$(mktemp -d)
 	trap 'rm -rf "$root"' EXIT
 	echo "docker: making $image from $suite"
-	debootstrap --variant=minbase --include=git,python3-minimal,procps,ca-certificates \
+	debootstrap --variant=minbase --include=git,python3,procps,ca-certificates \
 		"$suite" "$root/r" "$mirror" >"$work/debootstrap.log" 2>&1 || cannot "debootstrap failed: $(tail -n 1 "$work/debootstrap.log")"
 	rm -rf "$root"/r/var/cache/apt/archives/*.deb "$root"/r/var/lib/apt/lists/* "$root"/r/usr/share/doc/*
 	tar -C "$root/r" --numeric-owner -c . |

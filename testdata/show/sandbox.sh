@@ -1,0 +1,26 @@
+#!/bin/bash
+# What the sandboxes must show: one contract on every backend, E2B by the bytes
+# and under faults, containers, durable jobs, reaping, memory and speed.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+bash testdata/fetch/docker.sh
+bash testdata/fetch/e2bsdk.sh
+
+show_test 'contract: e2b' ./sandbox/e2b '^TestContract$' -timeout 20m
+show_test 'contract: docker' ./sandbox/docker '^TestContract$' -timeout 20m
+show_test 'e2b: measured behaviours' ./sandbox/e2b/e2btest '^TestMeasured$'
+show_test "e2b: the double judged by E2B's own SDK" ./sandbox/e2b/e2btest '^TestOracle$'
+show_test 'e2b: fault matrix' ./sandbox/e2b '^TestFaults$' -timeout 20m
+show_test 'e2b: faults for ever' ./sandbox/e2b '^TestFaultsForEver$'
+show_test 'e2b: refusals' ./sandbox/e2b '^TestRefusals$'
+show_test 'e2b: creation' ./sandbox/e2b '^(TestCreate.*|TestLostCreate|TestCancelledCreate|TestRateLimit|TestIgnoredImage)$'
+show_test 'e2b: 200 MB in constant memory' ./sandbox/e2b '^TestConstantMemory$'
+show_test 'docker: 200 MB in constant memory' ./sandbox/docker '^TestConstantMemory$'
+show_test 'docker: broken connections' ./sandbox/docker '^(TestCuts|TestKilledUnderCommand)$'
+show_test 'egress ignored by a server' ./sandbox/e2b '^TestEgressIgnored$'
+show_test 'reap: e2b' ./sandbox/e2b '^TestReap$'
+show_test 'reap: docker' ./sandbox/docker '^TestReap$'
+show_bench 'speed: e2b' ./sandbox/e2b '^(BenchmarkSandbox|BenchmarkDataFrame)$' -timeout 20m
+show_bench 'e2b: requests of 500 waiting jobs' ./sandbox/e2b '^BenchmarkWaiting$' -benchtime 1x
+show_bench 'speed: docker' ./sandbox/docker '^BenchmarkSandbox$' -timeout 20m
+finish

@@ -12,8 +12,12 @@ func TestReap(t *testing.T) {
 	mine := map[string]string{"test": "reap"}
 	sandboxtest.TestReap(t, func(string) sandbox.Provider { return provider(t) },
 		sandbox.Spec{Image: image, Workdir: "/tmp", Labels: mine},
-		func(string) (int, error) {
+		func(string) ([]string, error) {
 			found, err := p.List(t.Context(), mine)
-			return len(found), err
+			var ids []string
+			for _, sb := range found {
+				ids = append(ids, sb.ID)
+			}
+			return ids, err
 		})
 }

@@ -37,7 +37,7 @@ func TestReap(t *testing.T) {
 			t.Fatal(err)
 		}
 		return p
-	}, sandbox.Spec{Image: "base", Workdir: "/tmp"}, func(dir string) (int, error) { return len(servers[dir].Live()), nil })
+	}, sandbox.Spec{Image: "base", Workdir: "/tmp"}, func(dir string) ([]string, error) { return servers[dir].Live(), nil })
 }
 
 func TestListAndKill(t *testing.T) {

@@ -32,12 +32,12 @@ type Options struct {
 	ImageKey  string            // metadata key that chooses the image, as in compatible servers; "" for none
 	Images    map[string]string // image → script, for ImageKey
 
-	NoV1, NoV2    bool  // create paths that are not there
-	CreatesPerSec int   // more are answered 429 with Retry-After; 0 for no limit
-	MaxLive       int   // sandboxes; more are answered 429 without Retry-After; 0 for no limit
-	IgnoreNetwork bool  // the network fields of a create change nothing, as at servers that do not know them
-	RelayPorts    []int // TCP ports at which a sandbox that may reach one address alone reaches it
-	BareCreate    bool  // sandboxes have no processes: for tests of the control plane alone, which then need no root
+	NoV1, NoV2    bool   // create paths that are not there
+	CreatesPerSec int    // more are answered 429 with Retry-After; 0 for no limit
+	MaxLive       int    // sandboxes; more are answered 429 without Retry-After; 0 for no limit
+	Envd          string // URL of a real envd, which then is every sandbox's: without a machine of its own, unrestricted, not to be restarted
+	IgnoreNetwork bool   // the network fields of a create change nothing, as at servers that do not know them
+	RelayPorts    []int  // TCP ports at which a sandbox that may reach one address alone reaches it
 	Version       string
 	NoKeepAlive   bool   // every request dials anew, so that a refused connection can be any request's
 	NoRetention   bool   // the end of a process is forgotten at once, as before envd 0.6.12
@@ -83,7 +83,7 @@ func CanRun() error {
 
 // Start starts a server on a free port of localhost. Close must be called.
 func Start(o Options) (*Server, error) {
-	if err := CanRun(); err != nil && !o.BareCreate {
+	if err := CanRun(); err != nil && o.Envd == "" {
 		return nil, err
 	}
 	if o.Key == "" {

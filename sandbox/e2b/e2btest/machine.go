@@ -59,8 +59,13 @@ func (m *machine) end() time.Time {
 
 // boot starts the machine and runs its template's script.
 func (m *machine) boot(script string) error {
-	if m.opts.BareCreate {
-		return nil
+	if m.opts.Envd != "" {
+		m.token = ""
+		target, err := url.Parse(m.opts.Envd)
+		if err != nil {
+			return err
+		}
+		return m.connect(target, (&net.Dialer{}).DialContext)
 	}
 	if err := m.start(); err != nil {
 		return err
@@ -117,7 +122,9 @@ func (m *machine) start() error {
 	if err := m.spawn(cfg, file); err != nil {
 		return err
 	}
-	return m.connect(sock)
+	return m.connect(&url.URL{Scheme: "http", Host: "envd"}, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", sock)
+	})
 }
 
 // isolated reports whether the sandbox may not reach the network at large.
@@ -169,16 +176,8 @@ func (m *machine) spawn(cfg childConfig, listener *os.File) error {
 }
 
 // connect waits for envd and makes the proxy to it.
-func (m *machine) connect(sock string) error {
-	tr := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", sock)
-		},
-		DisableCompression:  true,
-		MaxIdleConnsPerHost: 64,
-		DisableKeepAlives:   true,
-	}
-	target := &url.URL{Scheme: "http", Host: "envd"}
+func (m *machine) connect(target *url.URL, dial func(ctx context.Context, network, addr string) (net.Conn, error)) error {
+	tr := &http.Transport{DialContext: dial, DisableCompression: true, DisableKeepAlives: true}
 	m.proxy = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     tr,
@@ -195,7 +194,7 @@ func (m *machine) connect(sock string) error {
 	client := &http.Client{Transport: tr}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://envd/health", nil)
+		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, target.String()+"/health", nil)
 		resp, err := client.Do(req)
 		cancel()
 		if err == nil {

@@ -109,6 +109,7 @@ func (t *Tokenizer) configure(data []byte) error {
 // the string as its content, or null.
 type tokenName string
 
+// UnmarshalJSON reads any of the three.
 func (n *tokenName) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		return json.Unmarshal(data, (*string)(n))

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -177,6 +178,7 @@ func (r *harmonyReader) read() {
 			if text = text[:len(text)-heldBack(text, harmonyMarks())]; text != "" {
 				r.emit(SpanText, text, "")
 			}
+		case slices.Contains(harmonyMarks(), pyStrip(r.text[t.start:t.end])):
 		case r.pos > 0 && r.tokens[r.pos-1].mark == hCall && asciiLower(pyStrip(r.text[t.start:t.end])) == "commentary":
 		default:
 			r.emit(SpanText, r.text[t.start:t.end], "")

@@ -16,7 +16,7 @@ const maxDigits = 4300
 // pyInt is Python's int(s): blanks around it, a sign, single underscores
 // between digits and the decimal digits of every script are accepted.
 func pyInt(s string) (value, bool) {
-	s = pyStrip(s)
+	s = strings.TrimFunc(s, numberSpace)
 	negative := false
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		negative = s[0] == '-'
@@ -92,7 +92,7 @@ func digitOf(r rune) int {
 // pyParseFloat is Python's float(s): no hexadecimal, but inf, infinity and nan,
 // and the digits of every script.
 func pyParseFloat(s string) (float64, bool) {
-	s = pyStrip(s)
+	s = strings.TrimFunc(s, numberSpace)
 	var b strings.Builder
 	prev := byte(0)
 	for i, r := range s {
@@ -175,6 +175,9 @@ func floatDigits(f float64) string {
 func pySpace(r rune) bool {
 	return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r)
 }
+
+// numberSpace is what may stand around a number: of ASCII C's blanks only.
+func numberSpace(r rune) bool { return unicode.IsSpace(r) }
 
 // pyStrip is Python's str.strip().
 func pyStrip(s string) string { return strings.TrimFunc(s, pySpace) }

@@ -11,8 +11,6 @@ import (
 // A difference is a case that is read otherwise than by SGLang, or than its
 // verdict says, on purpose.
 type differences struct {
-	// Compat: the calls are not SGLang's.
-	Compat map[string]string
 	// Flags: strict mode flags a well-formed case, or not a malformed one.
 	Flags map[string]string
 	// Lossless: SGLang rewrites what the model wrote, or loses the call.

@@ -4,7 +4,7 @@ import "strings"
 
 // A spelling is how a format's template writes values that are no strings.
 type spelling struct {
-	pythonBool bool // True and False
+	pythonBool bool // True and False, in any case
 	boolWords  bool // yes, no, on, off, 1, 0
 	untyped    bool // a parameter without a type is JSON if it can be
 }
@@ -56,15 +56,21 @@ func (sp spelling) boolean(text string) string {
 	switch {
 	case text == "true" || text == "false":
 		return text
-	case sp.pythonBool && (text == "True" || text == "False"):
-		return asciiLower(text)
+	case sp.pythonBool || sp.boolWords:
+		text = asciiLower(text)
+	default:
+		return ""
+	}
+	switch {
+	case text == "true" || text == "false":
+		return text
 	case !sp.boolWords:
 		return ""
 	}
-	switch asciiLower(text) {
-	case "true", "1", "yes", "on":
+	switch text {
+	case "1", "yes", "on":
 		return "true"
-	case "false", "0", "no", "off":
+	case "0", "no", "off":
 		return "false"
 	}
 	return ""

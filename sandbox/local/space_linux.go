@@ -143,7 +143,10 @@ func (s *space) start(ctx context.Context, b *box) error {
 		err := s.stop()
 		return errors.Join(context.Cause(ctx), fmt.Errorf("set up the root: %s", strings.TrimSpace(said.String())), err)
 	}
-	return s.network(b)
+	if err := s.network(b); err != nil {
+		return errors.Join(err, s.stop())
+	}
+	return nil
 }
 
 // prepare looks for the way in and makes the directories of the layers.

@@ -3,6 +3,7 @@ package swe
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/agentrl-go/agentrl/internal/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
+	"github.com/agentrl-go/agentrl/sandbox/docker"
 	"github.com/agentrl-go/agentrl/sandbox/local"
 )
 
@@ -101,9 +103,9 @@ func readText(t testing.TB, path string) string {
 }
 
 // box boots a sandbox with the case's repository.
-func (c repoCase) box(t testing.TB) sandbox.Sandbox {
+func (c repoCase) box(t testing.TB, boot func(testing.TB) sandbox.Sandbox) sandbox.Sandbox {
 	t.Helper()
-	sb := newBox(t)
+	sb := boot(t)
 	must(t, sb, "", "/", "mkdir -p "+caseRoot)
 	bash(t, sb, "", caseRoot, readText(t, "testdata/repos/lib.sh")+readText(t, c.dir+"/setup.sh"))
 	return sb
@@ -118,7 +120,26 @@ func (c repoCase) workspace() *Workspace {
 }
 
 // TestRepositories captures in one sandbox, applies in a second, and grades there.
-func TestRepositories(t *testing.T) {
+func TestRepositories(t *testing.T) { testRepositories(t, newBox) }
+
+// TestRepositoriesDocker is the same in containers.
+func TestRepositoriesDocker(t *testing.T) {
+	p := docker.New(docker.Options{Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { p.Close() })
+	if err := p.Ping(t.Context()); err != nil {
+		t.Skipf("%v; testdata/fetch/docker.sh starts one", err)
+	}
+	testRepositories(t, func(t testing.TB) sandbox.Sandbox {
+		sb, err := p.Create(t.Context(), sandbox.Spec{Image: "agentrl-test:debian", Egress: sandbox.EgressOff})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { sb.Close() })
+		return sb
+	})
+}
+
+func testRepositories(t *testing.T, boot func(testing.TB) sandbox.Sandbox) {
 	dirs, err := filepath.Glob("testdata/repos/cases/*")
 	if err != nil || len(dirs) == 0 {
 		t.Fatal("no cases", err)
@@ -126,14 +147,15 @@ func TestRepositories(t *testing.T) {
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			testRepository(t, readCase(t, dir))
+			testRepository(t, readCase(t, dir), boot)
 		})
 	}
+	t.Logf("figure: %d repositories: trees, application, grade", len(dirs))
 }
 
-func testRepository(t *testing.T, c repoCase) {
+func testRepository(t *testing.T, c repoCase, boot func(testing.TB) sandbox.Sandbox) {
 	w := c.workspace()
-	agent := c.box(t)
+	agent := c.box(t, boot)
 	if err := w.Prepare(t.Context(), agent); err != nil {
 		t.Fatal("Prepare:", err)
 	}
@@ -149,7 +171,7 @@ func testRepository(t *testing.T, c repoCase) {
 		t.Error("a command that the agent planted was run", err)
 	}
 
-	grader := c.box(t)
+	grader := c.box(t, boot)
 	g, err := w.Grading(t.Context(), grader)
 	if err != nil {
 		t.Fatal("Grading:", err)

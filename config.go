@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 
 	"time"
@@ -32,7 +31,11 @@ import (
 	"github.com/agentrl-go/agentrl/sandbox/e2b"
 	"github.com/agentrl-go/agentrl/sandbox/local"
 	"github.com/agentrl-go/agentrl/swe"
+	"github.com/agentrl-go/agentrl/swe/harbor"
 	"github.com/agentrl-go/agentrl/swe/scaleswe"
+	"github.com/agentrl-go/agentrl/swe/statusmap"
+	"github.com/agentrl-go/agentrl/swe/swebench"
+	"github.com/agentrl-go/agentrl/swe/swepro"
 )
 
 // A Count is a number of which the zero value means the default, and None means 0.
@@ -150,6 +153,10 @@ type Config struct {
 	// RunDir is where each rollout leaves its record. Defaults to none.
 	RunDir string `env:"AGENTRL_RUN_DIR"`
 
+	// GradeEmpty runs the tests for an empty patch too, instead of giving it
+	// reward 0 without a sandbox: a preflight needs that. Defaults to false;
+	// Compat "slime" sets it.
+	GradeEmpty bool
 	// TruncatedStatus gives samples whose last turn was cut the status
 	// truncated instead of completed. Defaults to false.
 	TruncatedStatus bool
@@ -175,6 +182,7 @@ func (c Config) withDefaults() Config {
 	if c.Compat == "slime" {
 		setDefault(&c.Trajectory, "canonical")
 		setDefault(&c.Parse, "compat")
+		c.GradeEmpty = true
 	}
 	setDefault(&c.Trajectory, "exact")
 	setDefault(&c.Parse, "strict")
@@ -240,14 +248,20 @@ func New(cfg Config, args Args) (*Generator, error) {
 	try(err)
 	g.Sandboxes, err = newProvider(cfg)
 	try(err)
+	ledger, err := openLedger(cfg.LedgerDir)
+	try(err)
 	public, err := publicURL(cfg, g.Harness)
 	try(err)
 	options, err := adapterOptions(cfg, args)
 	try(err)
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return nil, errors.Join(err, closeLedger(ledger))
 	}
-	if err := g.serve(options, public); err != nil {
+	if ledger != nil {
+		g.reap(cfg.LedgerDir)
+		g.Sandboxes = ledger.Wrap(backend, g.Sandboxes)
+	}
+	if err := g.serve(options, public, ledger); err != nil {
 		return nil, err
 	}
 	for _, w := range cfg.Warnings {
@@ -302,7 +316,24 @@ func newHarness(cfg Config) (harness.Harness, error) {
 
 // protocols are the dataset protocols by name.
 var protocols = map[string]func(Config) swe.Protocol{
-	"scaleswe": func(c Config) swe.Protocol { return scaleswe.New(scaleswe.Options{EvalTimeout: c.EvalTimeout}) },
+	"scaleswe": func(c Config) swe.Protocol {
+		seeds := c.Compat == "slime"
+		pro := swepro.New(swepro.Options{EvalTimeout: c.EvalTimeout, AsPatched: seeds, GradeEmpty: c.GradeEmpty})
+		return scaleswe.New(scaleswe.Options{EvalTimeout: c.EvalTimeout, AsPatched: seeds, KeepHistory: seeds, GradeEmpty: c.GradeEmpty, Pro: pro})
+	},
+	"swebench": func(c Config) swe.Protocol {
+		seeds := c.Compat == "slime"
+		return swebench.New(swebench.Options{EvalTimeout: c.EvalTimeout, AsPatched: seeds, KeepHistory: seeds, GradeEmpty: c.GradeEmpty})
+	},
+	"swepro": func(c Config) swe.Protocol {
+		return swepro.New(swepro.Options{EvalTimeout: c.EvalTimeout, AsPatched: c.Compat == "slime", GradeEmpty: c.GradeEmpty})
+	},
+	"statusmap": func(c Config) swe.Protocol {
+		return statusmap.New(statusmap.Options{EvalTimeout: c.EvalTimeout, GradeEmpty: c.GradeEmpty})
+	},
+	"harbor": func(c Config) swe.Protocol {
+		return harbor.New(harbor.Options{EvalTimeout: c.EvalTimeout, GradeEmpty: c.GradeEmpty})
+	},
 }
 
 func protocolNames() []string { return slices.Sorted(maps.Keys(protocols)) }
@@ -400,98 +431,4 @@ func adapterOptions(cfg Config, args Args) (adapter.Options, error) {
 
 func dialects() []chat.Dialect {
 	return []chat.Dialect{anthropic.Messages{}, openai.Chat{}, openai.Responses{}}
-}
-
-// serve puts the adapter behind the process's listener at the configured address.
-func (g *Generator) serve(o adapter.Options, public string) error {
-	l, err := process.listen(net.JoinHostPort(g.Config.AdapterBindHost, strconv.Itoa(g.Config.AdapterPort)))
-	if err != nil {
-		return err
-	}
-	port := strconv.Itoa(l.port)
-	o.LocalURL = "http://127.0.0.1:" + port
-	o.BaseURL = strings.Replace(public, portMark, port, 1)
-	server, err := adapter.New(o)
-	if err != nil {
-		l.release()
-		return err
-	}
-	l.mux.Attach(server)
-	g.Adapter = server
-	g.closer = func() error {
-		server.Close()
-		l.mux.Detach(server)
-		return l.release()
-	}
-	return nil
-}
-
-// prepare completes a Generator at its first call.
-func (g *Generator) prepare() {
-	g.Config = g.Config.withDefaults()
-	if g.shared == nil {
-		g.shared = newShared(g.Config)
-	}
-	g.tele, g.broken = newTelemetry(g.TracerProvider, g.MeterProvider)
-}
-
-func (g *Generator) logger() *slog.Logger {
-	if g.Logger != nil {
-		return g.Logger
-	}
-	return slog.Default()
-}
-
-// Pause prepares a weight update: on return the engine holds nothing of ours.
-// New turns wait, keep-alives flow, clocks stand still until Resume.
-func (g *Generator) Pause(ctx context.Context) error {
-	g.live.pause(true)
-	if err := g.Adapter.Pause(ctx); err != nil {
-		g.live.pause(false)
-		return err
-	}
-	return nil
-}
-
-// Resume lets the turns that Pause held go on.
-func (g *Generator) Resume() {
-	g.Adapter.Resume()
-	g.live.pause(false)
-}
-
-// Close refuses new calls, ends the live ones as cancelled and returns when
-// nothing of the Generator is left.
-func (g *Generator) Close() error {
-	g.live.shut()
-	if g.closer == nil {
-		return nil
-	}
-	return g.closer()
-}
-
-// Pause is Generator.Pause over the Generators of the package functions.
-func Pause(ctx context.Context) error {
-	for _, g := range process.all() {
-		if err := g.Pause(ctx); err != nil {
-			Resume()
-			return err
-		}
-	}
-	return nil
-}
-
-// Resume is Generator.Resume over the Generators of the package functions.
-func Resume() {
-	for _, g := range process.all() {
-		g.Resume()
-	}
-}
-
-// Close closes the Generators of the package functions; later calls make new ones.
-func Close() error {
-	var errs []error
-	for _, g := range process.takeAll() {
-		errs = append(errs, g.Close())
-	}
-	return errors.Join(errs...)
 }

@@ -23,7 +23,7 @@ var modules = []struct{ prefix, users, reason string }{
 	{"github.com/schollz/progressbar/v3", "examples/trainer", "a person looks at it"},
 }
 
-// testModules may be imported by tests alone.
+// testModules may be imported by tests and test packages alone.
 var testModules = []string{"github.com/google/go-cmp"}
 
 type pkg struct {
@@ -116,7 +116,7 @@ func mayUse(from, imported string, test bool) bool {
 		}
 	}
 	for _, m := range testModules {
-		if test && strings.HasPrefix(imported, m+"/") {
+		if (test || strings.HasSuffix(from, "test")) && strings.HasPrefix(imported, m+"/") {
 			return true
 		}
 	}

@@ -358,3 +358,17 @@ func TestBreakerOpensAtOnceOnABadKey(t *testing.T) {
 		}
 	})
 }
+
+func TestGradeRunsNoAgent(t *testing.T) {
+	b := newBench(agentrl.Config{})
+	for answer, want := range map[string]swe.Outcome{"42": swe.Solved, "41": swe.Failed, "": swe.EmptyPatch} {
+		eval, err := b.Grade(t.Context(), row(), swe.Patch{Bytes: []byte(answer)})
+		if err != nil || eval.Outcome != want {
+			t.Errorf("Grade(%q) = %v, %v, want %s", answer, eval.Outcome, err, want)
+		}
+	}
+	if b.agent.Runs() != 0 || len(b.adapter.Opened()) != 0 || b.creates() != 2 {
+		t.Errorf("%d agents ran, %d sessions, %d sandboxes", b.agent.Runs(), len(b.adapter.Opened()), b.creates())
+	}
+	b.clean(t)
+}

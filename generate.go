@@ -98,6 +98,23 @@ func (g *Generator) Evaluate(ctx context.Context, base Sample, params SamplingPa
 	return g.rollout(ctx, base, params, protocol, (*rollout).measured)
 }
 
+// Grade grades a patch for the row without an agent: for preflight and for
+// grading again. The error is a *StageError, or the cause of a ctx that ended.
+// An empty patch is graded only if Config.GradeEmpty is set.
+func (g *Generator) Grade(ctx context.Context, row Sample, patch swe.Patch) (swe.Evaluation, error) {
+	g.once.Do(g.prepare)
+	if g.broken != nil {
+		return swe.Evaluation{}, g.broken
+	}
+	r := newRollout(g, row, nil, g.Protocol, nil)
+	var eval swe.Evaluation
+	err := r.under(ctx, func(ctx context.Context) (err error) {
+		eval, err = r.gradeOnly(ctx, patch)
+		return err
+	})
+	return eval, err
+}
+
 // export makes the samples of a rollout that was graded.
 type export func(r *rollout, rec adapter.Record, work work, eval swe.Evaluation) ([]Sample, error)
 
@@ -158,25 +175,35 @@ func newRollout(g *Generator, base Sample, params SamplingParams, p swe.Protocol
 // do runs the rollout and turns its failure into data. The error is for the
 // breaker and the caller's own ctx.
 func (r *rollout) do(ctx context.Context) ([]Sample, error) {
+	var samples []Sample
+	err := r.under(ctx, func(ctx context.Context) (err error) {
+		samples, err = r.run(ctx)
+		if err != nil {
+			samples = []Sample{r.aborted(ctx, err)}
+		}
+		r.done(samples, err)
+		return err
+	})
+	return samples, err
+}
+
+// under runs f as one live call: with the guard, which stands still until the
+// sandboxes begin, and under the span of the rollout.
+func (r *rollout) under(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ctx, span := r.g.tele.startRollout(ctx, r)
 	r.ctx = ctx
 	r.guard = newClock(r.g.Config.Guard, func() { cancel(ErrWallClock) })
 	defer r.guard.stop()
-	r.guard.hold() // released when the sandboxes begin
+	r.guard.hold()
 	if !r.g.live.add(r, cancel) {
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	defer r.g.live.remove(r)
-
-	samples, err := r.run(ctx)
-	if err != nil {
-		samples = []Sample{r.aborted(ctx, err)}
-	}
-	r.done(samples, err)
+	err := f(ctx)
 	r.g.tele.endRollout(ctx, span, r, err)
-	return samples, err
+	return err
 }
 
 // run is the rollout from top to bottom.
@@ -328,7 +355,7 @@ func (r *rollout) baseURL() string {
 // evaluate grades the patch in a fresh sandbox; after an infrastructure fault
 // again in another. An empty patch is not graded.
 func (r *rollout) evaluate(ctx context.Context, task swe.Task, patch swe.Patch) (swe.Evaluation, error) {
-	if patch.Empty() {
+	if patch.Empty() && !r.g.Config.GradeEmpty {
 		return swe.Evaluation{Applied: true, Outcome: swe.EmptyPatch, Keep: true, Reason: "the agent changed nothing"}, nil
 	}
 	var (
@@ -350,6 +377,17 @@ func (r *rollout) evaluate(ctx context.Context, task swe.Task, patch swe.Patch) 
 
 // infrastructural reports an outcome that says nothing about the patch.
 func infrastructural(eval swe.Evaluation) bool { return eval.Outcome == swe.GraderError }
+
+// gradeOnly is evaluate without an agent before it.
+func (r *rollout) gradeOnly(ctx context.Context, patch swe.Patch) (swe.Evaluation, error) {
+	task, err := step(ctx, r, StageParse, "", r.parse)
+	if err != nil {
+		return swe.Evaluation{}, err
+	}
+	r.session.ID = sessionID(r.base, r.instance, r.attempt, randomID) // for the labels
+	r.guard.release()
+	return r.evaluate(ctx, task, patch)
+}
 
 func (r *rollout) grade(ctx context.Context, task swe.Task, patch swe.Patch) (swe.Evaluation, error) {
 	m, err := r.boot(ctx, RoleGrader, task.Spec().Grader)

@@ -5,6 +5,9 @@
 // tile its input, a malformed or cut call is withheld and never run, and
 // values stay what the model wrote. In Compat mode the calls are exactly those
 // of SGLang v0.5.15, its repairs and losses included; the flags are the same.
+// What Compat does not follow of Python: Unicode names in string literals
+// (\N{…}), the order of a set's items, the depth at which recursion ends, and
+// expressions in a pythonic list that are no literals.
 package parse
 
 import (

@@ -222,8 +222,9 @@ func (p *pyReader) call() (pyCall, bool) {
 	return c, true
 }
 
-// pythonicCalls reads every list of calls in the text. Brackets that hold no
-// call are text; a call of a known tool that is no Python is withheld.
+// pythonicCalls reads every list of calls in the text. Other brackets are text,
+// such as code in an answer; a list that calls a known tool, but in no Python
+// with keyword arguments, is withheld.
 func (s *scanner) pythonicCalls() {
 	for at := s.next("[", s.pos); at >= 0; at = s.next("[", max(at+1, s.pos)) {
 		name := skipSpace(s.text, at+1)
@@ -233,9 +234,8 @@ func (s *scanner) pythonicCalls() {
 		}
 		p := pyReader{s: s.text, i: at, signs: true, constants: true}
 		calls, ok := p.calls()
-		known := s.ts.find(s.text[name:end]) != nil || strings.Contains(s.text[name:end], ".") && s.ts.find(s.text[name+strings.LastIndexByte(s.text[name:end], '.')+1:end]) != nil
 		switch {
-		case ok:
+		case ok && s.callsTools(calls):
 			s.textTo(s.tagBefore(at))
 			for _, c := range calls {
 				s.callTo(c.end, s.pythonicCall(c))
@@ -244,12 +244,27 @@ func (s *scanner) pythonicCalls() {
 			if i := skipSpace(s.text, s.pos); s.at(i, "<|python_end|>") {
 				s.extendTo(i + len("<|python_end|>"))
 			}
-		case known:
+		case !ok && s.ts.find(lastName(s.text[name:end])) != nil:
 			s.textTo(s.tagBefore(at))
 			s.brokenList(p.i)
 		}
 	}
 }
+
+// callsTools reports whether a list is meant for tools: it calls a known one,
+// or has nothing but keyword arguments.
+func (s *scanner) callsTools(calls []pyCall) bool {
+	keywords := true
+	for _, c := range calls {
+		if s.ts.find(c.name) != nil {
+			return true
+		}
+		keywords = keywords && c.plain && len(c.keys) > 0
+	}
+	return keywords
+}
+
+func lastName(dotted string) string { return dotted[strings.LastIndexByte(dotted, '.')+1:] }
 
 // tagBefore returns where a list with its opening tag begins.
 func (s *scanner) tagBefore(at int) int {

@@ -163,8 +163,8 @@ func typeOfJSON(json string) types {
 	return tNumber
 }
 
-// check flags a call's name and the shape of its arguments against the tools.
-// keys are the arguments' names; jsons their values where they are JSON.
+// check flags a call's name and its arguments against the tools. A value is
+// checked where its member has JSON.
 func (ts *toolset) check(name string, args []member) []Flag {
 	t := ts.find(name)
 	var flags []Flag

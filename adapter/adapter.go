@@ -9,6 +9,7 @@ package adapter
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
@@ -66,6 +67,10 @@ type TurnInfo struct {
 	Start     time.Time
 	Duration  time.Duration
 	Err       error // why it failed; nil when it was answered
+
+	// Meta holds the engine's meta_info, one for each request that the turn took,
+	// when Options.Want names fields of it; else it is nil.
+	Meta []json.RawMessage
 }
 
 // A Record is what a session leaves: its trajectory and its counts.

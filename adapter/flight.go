@@ -3,6 +3,7 @@ package adapter
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -33,6 +34,7 @@ type flight struct {
 
 	turn    trajectory.Turn
 	answer  chat.Answer
+	meta    []json.RawMessage
 	err     error
 	started time.Time
 
@@ -55,7 +57,7 @@ func (ses *session) join(key flightKey, req *chat.Request, d chat.Dialect) *flig
 	ses.noteRewrites(req.Rewrites)
 	go func() {
 		defer close(f.done)
-		f.turn, f.answer, f.err = ses.generate(f.ctx, d, req, f.started)
+		f.err = ses.generate(f, d)
 	}()
 	return f
 }
@@ -186,7 +188,7 @@ func (ses *session) tell(f *flight, err error) {
 	info := TurnInfo{
 		Session: ses.id, ID: f.turn.ID, Kind: f.req.Kind, Agent: f.req.Agent,
 		Prompt: len(f.turn.PromptIDs), Output: len(f.turn.OutputIDs), Cached: f.turn.Cached,
-		Finish: f.turn.Finish, IllFormed: f.turn.IllFormed, Start: f.started, Duration: time.Since(f.started), Err: err,
+		Finish: f.turn.Finish, IllFormed: f.turn.IllFormed, Start: f.started, Duration: time.Since(f.started), Err: err, Meta: f.meta,
 	}
 	log := ses.server.o.Logger
 	switch {

@@ -2,7 +2,9 @@ package adapter
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -32,7 +34,8 @@ type output struct {
 	logProbs []float32
 	finish   sglang.Finish
 	versions []trajectory.Span
-	cached   int // tokens of the prompt
+	cached   int               // tokens of the prompt
+	meta     []json.RawMessage // meta_info of each request, when fields of it are wanted
 }
 
 // add appends what one request sampled.
@@ -61,8 +64,15 @@ func (ses *session) sample(ctx context.Context, prompt []int32, sampling map[str
 	for first := true; ; first = false {
 		sampling["max_new_tokens"] = limit - len(out.ids)
 		resp, pauses, err := ses.post(ctx, prompt, out.ids, sampling)
+		if room, smaller := ses.room(err, len(prompt)+len(out.ids)); smaller && room < limit-len(out.ids) {
+			limit = len(out.ids) + room
+			continue
+		}
 		if err != nil {
-			return output{}, err
+			return output{}, ses.tooLong(err, len(prompt))
+		}
+		if len(ses.server.o.Want) > 0 {
+			out.meta = append(out.meta, resp.Meta)
 		}
 		if first {
 			out.cached = resp.CachedTokens
@@ -80,7 +90,7 @@ func (ses *session) sample(ctx context.Context, prompt []int32, sampling map[str
 		}
 		last, lastPauses, lastVersion = time.Now(), pauses, resp.WeightVersion
 		if ses.server.o.OnAbort == Restart {
-			out = output{cached: out.cached}
+			out = output{cached: out.cached, meta: out.meta}
 		}
 		if len(out.ids) >= limit {
 			out.finish = sglang.Finish{Type: chat.FinishLength}
@@ -97,18 +107,43 @@ func (ses *session) post(ctx context.Context, prompt, partial []int32, sampling 
 	}
 	defer ses.server.gate.exit()
 	resp, err := ses.server.o.Engine.Generate(ctx, sglang.Request{
-		InputIDs: slices.Concat(prompt, partial), Sampling: sampling, RoutingKey: ses.id, Interrupt: leave,
+		InputIDs: slices.Concat(prompt, partial), Sampling: sampling, RoutingKey: ses.id, DPRank: ses.rank(),
+		Extra: ses.server.o.Extra, Want: ses.server.o.Want, Interrupt: leave,
 	})
-	return resp, pauses, ses.tooLong(err, len(prompt))
+	return resp, pauses, err
+}
+
+// rank returns the data-parallel rank that keeps the session's prefix cached;
+// nil leaves it to the engine.
+func (ses *session) rank() *int {
+	n := ses.server.o.DPRanks
+	if n <= 0 {
+		return nil
+	}
+	h := fnv.New32a()
+	h.Write([]byte(ses.id))
+	rank := int(h.Sum32() % uint32(n))
+	return &rank
+}
+
+// room returns how many tokens the engine would sample after that many, when it
+// refused the request for its length and named a limit that leaves some.
+func (ses *session) room(err error, tokens int) (n int, ok bool) {
+	var e *sglang.Error
+	if !errors.As(err, &e) || e.Kind != sglang.TooLong || e.Limit == 0 {
+		return 0, false
+	}
+	ses.server.learnLimit(e.Limit)
+	n = e.Limit - ses.server.o.Reserved - tokens
+	return n, n >= 1
 }
 
 // tooLong turns the engine's refusal of a long prompt into the one that makes
-// the client compact. The limit that it names is kept for later turns.
+// the client compact.
 func (ses *session) tooLong(err error, tokens int) error {
 	var e *sglang.Error
 	if !errors.As(err, &e) || e.Kind != sglang.TooLong {
 		return err
 	}
-	ses.server.learnLimit(e.Limit)
-	return &chat.Refusal{Kind: chat.TooLong, Message: e.Message, Tokens: tokens, Limit: max(e.Limit, 0)}
+	return &chat.Refusal{Kind: chat.TooLong, Message: e.Message, Tokens: tokens, Limit: e.Limit}
 }

@@ -74,6 +74,15 @@ type Options struct {
 	// as speculative decoding does. Defaults to 0.
 	Reserved int
 
+	// DPRanks is the engine's number of data-parallel ranks: each session is
+	// then kept on one, which routers can't do. Defaults to 0: the engine chooses.
+	DPRanks int
+	// Extra holds further fields of /generate, such as
+	// {"return_routed_experts": true}, and Want the fields of meta_info that must
+	// come back for it: see TurnInfo.Meta. Default to none.
+	Extra map[string]any
+	Want  []string
+
 	// BaseURL is where sandboxes reach the server, LocalURL where this process
 	// does; neither with a trailing slash or /v1. Default to "".
 	BaseURL  string

@@ -96,37 +96,39 @@ func (s *Server) await(ctx context.Context, resp chat.Responder, ses *session, f
 }
 
 // generate makes one turn: everything between a decoded request and an answer.
-func (ses *session) generate(ctx context.Context, d chat.Dialect, req *chat.Request, started time.Time) (trajectory.Turn, chat.Answer, error) {
-	turn := trajectory.Turn{ID: newTurnID(), Prompt: req.Messages, Tools: req.Tools, Kind: req.Kind, Agent: req.Agent, Start: started}
-	none := chat.Answer{}
+// It sets the flight's turn, as far as it comes, its answer and its meta.
+func (ses *session) generate(f *flight, d chat.Dialect) error {
+	req, turn := f.req, &f.turn
+	*turn = trajectory.Turn{ID: newTurnID(), Prompt: req.Messages, Tools: req.Tools, Kind: req.Kind, Agent: req.Agent, Start: f.started}
 	if err := ses.admit(req.Kind); err != nil {
-		return turn, none, err
+		return err
 	}
-	if err := ses.settled(ctx); err != nil {
-		return turn, none, err
+	if err := ses.settled(f.ctx); err != nil {
+		return err
 	}
 	ses.logDifference(req)
 	p, err := ses.prompt(req)
 	if err != nil {
-		return turn, none, fmt.Errorf("build the prompt: %w", err)
+		return fmt.Errorf("build the prompt: %w", err)
 	}
 	turn.PromptIDs = p.ids
 	sampling, err := ses.sampling(req, len(p.ids))
 	if err != nil {
-		return turn, none, err
+		return err
 	}
-	out, err := ses.sample(ctx, p.ids, sampling)
+	out, err := ses.sample(f.ctx, p.ids, sampling)
 	if err != nil {
-		return turn, none, err
+		return err
 	}
 	turn.OutputIDs, turn.LogProbs, turn.Finish = out.ids, out.logProbs, out.finish.Type
-	turn.Versions, turn.Cached = out.versions, out.cached
+	turn.Versions, turn.Cached, f.meta = out.versions, out.cached, out.meta
 	said := ses.read(req, p, out)
 	said.answer.Turn = turn.ID
 	turn.IllFormed = said.illFormed
 	ses.noteEnding(turn.ID, out, said.thinking)
 	turn.Echo = d.Echo(req, said.answer)
-	return turn, said.answer, nil
+	f.answer = said.answer
+	return nil
 }
 
 // count answers how many tokens the request's prompt has.

@@ -276,7 +276,8 @@ func roundFilter(_ *state, a []Value) Value {
 			if precision < 0 {
 				fail("rounding an int to %d digits is not supported", precision)
 			}
-			return a[0]
+			i, _ := asBig(a[0])
+			return normInt(new(big.Int).Set(i))
 		}
 		if precision < 0 {
 			scale := math.Pow(10, float64(-precision))

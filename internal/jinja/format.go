@@ -36,10 +36,10 @@ func percentFormat(format string, arg Value, escape bool) string {
 		p.args = v.items
 	case *Dict:
 		p.dict, p.args, named = v, []Value{v}, true
+	case *List, *rangeValue, *undefined:
+		p.args, named = []Value{v}, true // what has a subscript may be left over unused
 	default:
 		p.args = []Value{v}
-		_, isList := v.(*List)
-		named = isList // a list too may be left over unused
 	}
 	var b strings.Builder
 	for p.pos < len(format) {

@@ -23,7 +23,7 @@ var refused = map[string]string{
 	`{{ self is defined }}`:                    "the global self is not supported",
 	`{{ (-8) ** 0.5 }}`:                        "complex numbers",
 	`{{ '٣'|int }}`:                            "beyond ASCII",
-	`{{ none[1:] }}`:                           "not subscriptable", // Jinja2 folds the constant, and raises only for variables
+	`{{ none[1:] }}`:                           "not subscriptable", // Jinja2 folds some constants, and raises only for variables
 	`{{ 'abc'['a':] }}`:                        "slice indices",
 	`{{ 'a'|urlize }}`:                         "the filter urlize is not supported",
 	`{{ 'é'.casefold() }}`:                     "casefold",

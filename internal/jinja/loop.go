@@ -135,8 +135,7 @@ func (s *scope) forStmt(node *forStmt) execFunc {
 	loop := s.forLoop(node)
 	return func(st *state, e *env) control {
 		st.line = line
-		loop.run(st, e, iter(st, e), nil, 0)
-		return goOn
+		return loop.run(st, e, iter(st, e), nil, 0)
 	}
 }
 
@@ -182,14 +181,14 @@ func (s *scope) loopTest(node *forStmt) func(st *state, e *env, v Value) bool {
 	}
 }
 
-// run walks the items of v.
-func (f *forLoop) run(st *state, e *env, v Value, again func(*state, Value, int) Value, depth int) {
+// run walks the items of v. A break or continue that it returns stands in the
+// loop's else, and is meant for the loop around it.
+func (f *forLoop) run(st *state, e *env, v Value, again func(*state, Value, int) Value, depth int) control {
 	if f.test != nil {
 		v = f.filtered(st, e, v)
 	}
 	if f.loopSlot < 0 {
-		f.plain(st, e, iterate(v))
-		return
+		return f.plain(st, e, iterate(v))
 	}
 	loop := newLoop(v)
 	loop.again, loop.depth0 = again, depth
@@ -200,17 +199,17 @@ func (f *forLoop) run(st *state, e *env, v Value, again func(*state, Value, int)
 		f.assign(st, e, loop.current)
 		c := f.body(st, e)
 		if c == doBreak {
-			none = none && true
 			break
 		}
 		none = none && c == doContinue
 	}
 	if none {
-		f.orElse(st, e)
+		return f.orElse(st, e)
 	}
+	return goOn
 }
 
-func (f *forLoop) plain(st *state, e *env, next func() (Value, bool)) {
+func (f *forLoop) plain(st *state, e *env, next func() (Value, bool)) control {
 	none := true
 	for v, ok := next(); ok; v, ok = next() {
 		f.start(st, e)
@@ -222,8 +221,9 @@ func (f *forLoop) plain(st *state, e *env, next func() (Value, bool)) {
 		none = none && c == doContinue
 	}
 	if none {
-		f.orElse(st, e)
+		return f.orElse(st, e)
 	}
+	return goOn
 }
 
 // filtered is v without the items that the loop's own if leaves out; they are
@@ -255,8 +255,7 @@ func (s *scope) recursive(node *forStmt, iter evalFunc) execFunc {
 			defer st.leave()
 			own := &env{slots: make([]Value, fn.slots), up: e}
 			return st.capture(func(st *state, own *env) control {
-				loop.run(st, own, v, again, depth)
-				return goOn
+				return loop.run(st, own, v, again, depth)
 			}, own)
 		}
 		text := again(st, iter(st, e), 0)

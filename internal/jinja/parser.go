@@ -198,7 +198,12 @@ func (p *parser) forTag(line int) stmt {
 	p.loops++
 	s.body = p.block("endfor", "else")
 	p.loops--
-	if p.next().text == "else" {
+	if p.next().text != "else" {
+		return s
+	}
+	if s.recursive {
+		s.orElse = p.function("endfor")
+	} else {
 		s.orElse = p.closed("endfor")
 	}
 	return s

@@ -82,9 +82,6 @@ func typeName(v Value) string {
 	return v.pyType()
 }
 
-// NewList returns a list of the items, which belong to it from now on.
-func NewList(items ...Value) *List { return &List{Items: items} }
-
 func isUndefined(v Value) bool {
 	_, ok := v.(*undefined)
 	return ok

@@ -91,13 +91,13 @@ func TestIgnoredImage(t *testing.T) {
 	const key = "e2b.agents.kruise.io/image"
 	images := map[string]string{"reg.io/swe/django:1.2": "mkdir /testbed"}
 	spec := sandbox.Spec{Image: "reg.io/swe/django:1.2", Workdir: "/testbed"}
-	srv, p := start(t, e2btest.Options{ImageKey: key, Images: images}, func(o *e2b.Options) { o.ImageMetadataKey = key })
+	_, p := start(t, e2btest.Options{ImageKey: key, Images: images}, func(o *e2b.Options) { o.ImageMetadataKey = key })
 	boot(t, p, spec)
 	if _, err := p.Create(t.Context(), sandbox.Spec{Image: "reg.io/other:1"}); !errors.Is(err, sandbox.ErrNoImage) {
 		t.Errorf("an image that the server does not have: %v", err)
 	}
-	srv, p = start(t, e2btest.Options{}, func(o *e2b.Options) { o.ImageMetadataKey = key })
-	if _, err := p.Create(t.Context(), spec); !errors.Is(err, sandbox.ErrNoWorkdir) || len(srv.Live()) > 0 {
+	srv, ignorant := start(t, e2btest.Options{}, func(o *e2b.Options) { o.ImageMetadataKey = key })
+	if _, err := ignorant.Create(t.Context(), spec); !errors.Is(err, sandbox.ErrNoWorkdir) || len(srv.Live()) > 0 {
 		t.Errorf("a server that ignores the key: %v, alive %v", err, srv.Live())
 	}
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/agentrl-go/agentrl/sandbox/e2b/e2btest"
 )
 
+const refused e2btest.Kind = "refused"
+
 const (
-	refused  e2btest.Kind = "refused"
-	ran                   = "/tmp/ran" // a line for each time a command ran
-	upload                = "/tmp/up/file"
-	waitBody              = "-lt 130" // in the script by which RunDetached waits
-	spawn                 = "cannot write the supervisor"
+	ran      = "/tmp/ran" // a line for each time a command ran
+	upload   = "/tmp/up/file"
+	waitBody = "-lt 130" // in the script by which RunDetached waits
+	spawn    = "cannot write the supervisor"
 )
 
 // An op is one column of the matrix: what is done, and where faults hit it.

@@ -12,6 +12,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentrl-go/agentrl/sandbox"
@@ -71,8 +72,8 @@ func (s *Sandbox) post(ctx context.Context, temp, owner string, content io.Reade
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
 	resp, err := send(s.p.bulk, req)
-	if body.err != nil {
-		return fmt.Errorf("content: %w", body.err)
+	if berr := body.stop(); berr != nil {
+		return fmt.Errorf("content: %w", berr)
 	}
 	if err != nil {
 		return err
@@ -97,18 +98,36 @@ func (s *Sandbox) post(ctx context.Context, temp, owner string, content io.Reade
 // counted reads the content for one request. A failure of the content itself
 // is not the network's.
 type counted struct {
-	r        io.Reader
 	progress func()
-	err      error
+
+	mu      sync.Mutex
+	r       io.Reader
+	err     error
+	stopped bool
 }
 
 func (c *counted) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return 0, errors.New("the request is over")
+	}
 	n, err := c.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.err = err
 	}
 	c.progress()
 	return n, err
+}
+
+// stop lets go of the content and returns its error. net/http may still be
+// reading the body of a request that it has already failed, while the next try
+// seeks the same content back to its start.
+func (c *counted) stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	return c.err
 }
 
 // place checks the size and moves. A move whose reply was lost shows in what

@@ -158,7 +158,7 @@ func refuse(w http.ResponseWriter, kind Kind, id string) {
 	case GatewayClosed:
 		writeJSON(w, 502, map[string]any{"sandboxId": id, "message": "The sandbox is running but port is not open", "port": 49983, "code": 502})
 	case GatewayText:
-		http.Error(w, "Failed to route request to sandbox", 502)
+		http.Error(w, "Failed to route request to sandbox", http.StatusBadGateway)
 	case TooFast:
 		w.Header().Set("Retry-After", "1")
 		apiError(w, 429, "", "Rate limit exceeded")

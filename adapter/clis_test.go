@@ -161,14 +161,17 @@ func (c *cliRig) claude(ctx context.Context, path, token, prompt string, env ...
 		"--disable-slash-commands", "--strict-mcp-config")
 }
 
-// codex prepares Codex. Lines with max_retries are settings of the provider, all
-// others stand at the top of its configuration.
+// codex prepares Codex. Of the lines of configuration those with max_retries are
+// the provider's, whole tables come last, and all others first.
 func (c *cliRig) codex(ctx context.Context, path, token, prompt string, lines ...string) *exec.Cmd {
-	var top, provider []string
+	var top, provider, tables []string
 	for _, line := range lines {
-		if strings.Contains(line, "max_retries") {
+		switch {
+		case strings.Contains(line, "max_retries"):
 			provider = append(provider, line)
-		} else {
+		case strings.HasPrefix(line, "["):
+			tables = append(tables, line)
+		default:
 			top = append(top, line)
 		}
 	}
@@ -178,7 +181,7 @@ func (c *cliRig) codex(ctx context.Context, path, token, prompt string, lines ..
 		"[analytics]\nenabled = false",
 		"[features]\ngoals = false\nplugins = false\napps = false\nremote_plugin = false\nunbounded_connection_retries = false",
 		fmt.Sprintf("[model_providers.policy]\nname = \"policy\"\nbase_url = %q\nenv_key = \"OPENAI_API_KEY\"\nwire_api = \"responses\"\nstream_idle_timeout_ms = 3600000\n", c.url+"/v1"),
-		strings.Join(provider, "\n"),
+		strings.Join(append(provider, tables...), "\n"),
 	}...), "\n")
 	dir := filepath.Join(c.home, ".codex")
 	os.MkdirAll(dir, 0o755)

@@ -81,7 +81,7 @@ as_user() {
 	setpriv) exec setpriv --reuid "$uid" --regid "$gid" --init-groups sh -c "$1" ;;
 	runuser) exec runuser -u "$user" -- sh -c "$1" ;;
 	chroot) exec chroot --skip-chdir --userspec="$user:" / sh -c "$1" ;;
-	su) exec su -s /bin/sh "$user" -c "$1" ;;
+	su) exec su -p -s /bin/sh "$user" -c "$1" ;;
 	esac
 }
 
@@ -118,12 +118,17 @@ group() {
 	! look "$lead" || [ "$start" = "$begun" ]
 }
 
+# members: the files of the processes in the leader's group or session
+members() {
+	! group || grep -lsE "\) [A-Y] [0-9]+ ([0-9]+ )?$lead " /proc/[0-9]*/stat
+}
+
 # rest: what still runs of the job; a zombie does not, unless it has threads
 rest() {
 	{
 		[ -z "$uid" ] || grep -lsE "^Uid:.*[[:space:]]$uid([[:space:]]|\$)" /proc/[0-9]*/status
 		grep -lsz "^AGENTRL_JOB=$id\$" /proc/[0-9]*/environ
-		! group || grep -lsE "\) [A-Z] [0-9]+ ([0-9]+ )?$lead " /proc/[0-9]*/stat
+		members
 	} 2>/dev/null | while IFS=/ read -r none proc pid file; do
 		look "$pid" || continue
 		case $state in [ZX]) [ "$threads" -gt 1 ] || continue ;; esac
@@ -184,18 +189,15 @@ fi
 echo "$uid $gid $how" >"$j/id" && : >"$j/none" && : >"$j/go" && : >"$j/end" || fail "cannot write the job's files"
 `
 
-// A background command of a shell has SIGINT and SIGQUIT ignored, for good;
-// setsid -f, which busybox lacks, starts the supervisor without that.
+// A background command of a shell has SIGINT and SIGQUIT ignored, for good. So
+// the supervisor is started in the foreground: a setsid that leads a group, as
+// the second does by the first, forks and does not wait.
 const spawnEnd = `chmod 755 "$b/$id.sh" || fail "cannot make the script readable"
 if [ -n "$log" ]; then
 	mkdir -p "${log%/*}/" && rm -f "$log" && (set -C && : >"$log") || fail "cannot make the log $log"
 	[ -z "$uid" ] || chown "$user" "$log" || fail "cannot give the log to $user"
 fi
-if case $(setsid --help 2>&1) in *--fork*) ;; *) false ;; esac; then
-	setsid -f sh "$j/run" supervise </dev/null >/dev/null 2>&1
-else
-	setsid sh "$j/run" supervise </dev/null >/dev/null 2>&1 &
-fi
+setsid setsid sh "$j/run" supervise </dev/null >/dev/null 2>&1
 i=0
 until [ -e "$j/sup" ]; do
 	[ $i -lt 500 ] || fail "the job's supervisor does not start"
@@ -262,7 +264,7 @@ if [ ! -e "$j/stopped" ]; then
 fi
 ! group || kill -TERM "-$lead" 2>/dev/null
 k=0
-until ended || [ $k -ge $((grace * 10)) ]; do pause 0.1; k=$((k + 1)); done
+until { ended && [ -z "$(members)" ]; } || [ $k -ge $((grace * 10)) ]; do pause 0.1; k=$((k + 1)); done
 finish
 `
 

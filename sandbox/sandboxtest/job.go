@@ -115,7 +115,7 @@ func testJobStopped(t *testing.T, b *bench) {
 		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("a job that ends on TERM took %v", took)
 		}
-		if got := read(t, sb, "/tmp/stopped.log"); !strings.HasPrefix(got, "begin\n") || !strings.HasSuffix(got, "told\n") {
+		if got := read(t, sb, "/tmp/stopped.log"); !strings.HasPrefix(got, "begin\n") || !strings.Contains(got, "told\n") { // a shell may say "Terminated" of a child
 			t.Errorf("its log holds %q", got)
 		}
 	}

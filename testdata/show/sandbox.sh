@@ -6,6 +6,12 @@
 bash testdata/fetch/docker.sh
 bash testdata/fetch/e2bsdk.sh
 
+show_test 'contract: fake' ./sandbox/sandboxtest '^TestFakeContract$' -race
+show_test 'contract: local, namespaces and overlay' ./sandbox/local '^TestNamespaces$' -race -timeout 20m
+show_test 'contract: local, plain and user namespace, as an ordinary user' ./sandbox/local '^TestOrdinaryUser$' -timeout 20m
+show_test 'contract: local, an image of busybox' ./sandbox/local '^TestBusybox$' -timeout 20m
+show_test 'reap: local' ./sandbox/local '^(TestReapNamespaces|TestReapPlain)$'
+show_test 'ledger' ./sandbox '^(TestLedger.*|TestReap.*)$' -race
 show_test 'contract: e2b' ./sandbox/e2b '^TestContract$' -timeout 20m
 show_test 'contract: docker' ./sandbox/docker '^TestContract$' -timeout 20m
 show_test 'e2b: measured behaviours' ./sandbox/e2b/e2btest '^TestMeasured$'
@@ -20,6 +26,7 @@ show_test 'docker: broken connections' ./sandbox/docker '^(TestCuts|TestKilledUn
 show_test 'egress ignored by a server' ./sandbox/e2b '^TestEgressIgnored$'
 show_test 'reap: e2b' ./sandbox/e2b '^TestReap$'
 show_test 'reap: docker' ./sandbox/docker '^TestReap$'
+show_bench 'speed: local' ./sandbox/local '^BenchmarkLocal$' -timeout 20m
 show_bench 'speed: e2b' ./sandbox/e2b '^(BenchmarkSandbox|BenchmarkDataFrame)$' -timeout 20m
 show_bench 'e2b: requests of 500 waiting jobs' ./sandbox/e2b '^BenchmarkWaiting$' -benchtime 1x
 show_bench 'speed: docker' ./sandbox/docker '^BenchmarkSandbox$' -timeout 20m

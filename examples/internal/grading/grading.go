@@ -1,0 +1,101 @@
+// Package grading is what the examples that grade patches without an agent
+// share: a Generator with a protocol and a sandbox backend and nothing else,
+// and files of JSON lines.
+package grading
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/agentrl-go/agentrl"
+	"github.com/agentrl-go/agentrl/sandbox"
+	"github.com/agentrl-go/agentrl/sandbox/docker"
+	"github.com/agentrl-go/agentrl/sandbox/e2b"
+	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/swe"
+	"github.com/agentrl-go/agentrl/swe/harbor"
+	"github.com/agentrl-go/agentrl/swe/scaleswe"
+	"github.com/agentrl-go/agentrl/swe/statusmap"
+	"github.com/agentrl-go/agentrl/swe/swebench"
+	"github.com/agentrl-go/agentrl/swe/swepro"
+)
+
+// Open returns a Generator for Grade alone: no engine, no adapter, no agent.
+// With empty it also runs the tests of an empty patch.
+func Open(protocol, backend string, empty bool) (*agentrl.Generator, error) {
+	cfg, err := agentrl.ConfigFromEnv(os.Environ())
+	if err != nil {
+		return nil, err
+	}
+	cfg.GradeEmpty = empty
+	g := &agentrl.Generator{Config: cfg}
+	if g.Protocol, err = newProtocol(protocol, empty); err != nil {
+		return nil, err
+	}
+	g.Sandboxes, err = newProvider(backend)
+	return g, err
+}
+
+func newProtocol(name string, empty bool) (swe.Protocol, error) {
+	switch name {
+	case "scaleswe":
+		return scaleswe.New(scaleswe.Options{GradeEmpty: empty, Pro: swepro.New(swepro.Options{GradeEmpty: empty})}), nil
+	case "swebench":
+		return swebench.New(swebench.Options{GradeEmpty: empty}), nil
+	case "swepro":
+		return swepro.New(swepro.Options{GradeEmpty: empty}), nil
+	case "statusmap":
+		return statusmap.New(statusmap.Options{GradeEmpty: empty}), nil
+	case "harbor":
+		return harbor.New(harbor.Options{GradeEmpty: empty}), nil
+	}
+	return nil, fmt.Errorf("-protocol %q: want scaleswe, swebench, swepro, statusmap or harbor", name)
+}
+
+func newProvider(name string) (sandbox.Provider, error) {
+	switch name {
+	case "local":
+		return &local.Provider{}, nil
+	case "docker":
+		return docker.New(docker.Options{}), nil
+	case "e2b":
+		return e2b.New(e2b.Options{APIKey: os.Getenv("E2B_API_KEY"), Domain: os.Getenv("E2B_DOMAIN")})
+	}
+	return nil, fmt.Errorf("-sandbox %q: want local, docker or e2b", name)
+}
+
+// ReadLines reads a file of JSON lines. A missing file has none.
+func ReadLines[T any](path string) ([]T, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var out []T
+	dec := json.NewDecoder(bufio.NewReaderSize(f, 1<<20))
+	for {
+		var v T
+		switch err := dec.Decode(&v); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return out, nil // a line that was being written when the process died
+		case err != nil:
+			return nil, fmt.Errorf("%s, value %d: %w", path, len(out)+1, err)
+		}
+		out = append(out, v)
+	}
+}
+
+// ID is a row's instance id, for people.
+func ID(row agentrl.Sample) string {
+	id, _ := row.Metadata["instance_id"].(string)
+	return id
+}

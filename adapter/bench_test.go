@@ -77,7 +77,7 @@ func benchmarkTurns(b *testing.B, contextLen int) {
 	log := r.engine.Log()
 	var logged uintptr
 	for _, g := range log {
-		logged += uintptr(4 * (len(g.Prompt) + len(g.Output)))
+		logged += uintptr(4 * (cap(g.Prompt) + cap(g.Output)))
 	}
 	b.ReportMetric(float64(added[len(added)/2])/1e6, "added-p50-ms")
 	b.ReportMetric(float64(added[len(added)*99/100])/1e6, "added-p99-ms")

@@ -15,7 +15,7 @@ for patch in "$here"/*.patch; do
 		missed=1
 		continue
 	fi
-	if (cd "$work/copy" && go test -count=1 -timeout 120s . >"$work/log" 2>&1); then
+	if (cd "$work/copy" && go test -count=1 -timeout 120s -skip "Dependencies|Production|README|Exported|ManyCalls|EvaluationSandbox" . >"$work/log" 2>&1); then
 		echo "$name → not found"
 		missed=1
 	else

@@ -243,8 +243,8 @@ func parseAnswer(answer string) (Exit, error) {
 		return Exit{State: Lost}, nil
 	}
 	code, ok := strings.CutPrefix(answer, answerExit)
-	if n, err := strconv.Atoi(code); ok && err == nil {
-		return Exit{Code: n}, nil
+	if n, err := strconv.ParseUint(code, 10, 8); ok && err == nil {
+		return Exit{Code: int(n)}, nil
 	}
 	return Exit{}, fmt.Errorf("the job's script answered %q, which is none of its answers", clip(answer, 80))
 }

@@ -46,11 +46,14 @@ type Mark struct {
 	stdout, stderr stream
 }
 
-// stream is what has come on one stream; from is where a mark may still begin.
+// stream is what has come on one stream. The output is kept in pieces: one
+// growing slice would need a multiple of it.
 type stream struct {
-	buf  []byte
-	from int
-	at   int // where the first mark begins; -1 while there is none
+	pieces [][]byte
+	size   int    // of the pieces
+	tail   []byte // the output's end, in which a mark may have begun
+	marked bool
+	after  []byte // what came behind the mark
 }
 
 // A TooLongError is what Stdout and Stderr return past the limit.
@@ -65,12 +68,7 @@ func (e TooLongError) Error() string {
 func New(limit int) *Mark {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
-	return &Mark{
-		limit:  limit,
-		mark:   []byte("\x1e" + hex.EncodeToString(b) + "\x1e"),
-		stdout: stream{at: -1},
-		stderr: stream{at: -1},
-	}
+	return &Mark{limit: limit, mark: []byte("\x1e" + hex.EncodeToString(b) + "\x1e")}
 }
 
 // Argv is the command to run in place of shell + script; shell is for example
@@ -98,42 +96,86 @@ func (m *Mark) Stdout(p []byte) error {
 
 // Stderr takes the next bytes of the command's standard error.
 func (m *Mark) Stderr(p []byte) error {
-	if m.stderr.at >= 0 {
+	if m.stderr.marked {
 		return nil
 	}
 	return m.stderr.add(p, m.mark, m.limit)
 }
 
 func (s *stream) add(p, mark []byte, limit int) error {
-	// Behind stdout's first mark stand the shell's message and the second mark.
-	if len(s.buf)+len(p) > limit+4096 {
+	if s.size+len(s.after)+len(p) > limit+4096 { // behind stdout's first mark stand a message and the second
 		return TooLongError{limit}
 	}
-	s.buf = append(s.buf, p...)
-	if s.at >= 0 {
+	if s.marked {
+		s.after = append(s.after, p...)
 		return nil
 	}
-	if i := bytes.Index(s.buf[s.from:], mark); i >= 0 {
-		s.at = s.from + i
+	border := append(s.tail[:len(s.tail):len(s.tail)], p[:min(len(p), len(mark)-1)]...)
+	at := bytes.Index(border, mark) - len(s.tail) // in p; below 0 it began before
+	if at < -len(s.tail) {
+		at = bytes.Index(p, mark)
+	} else if at < 0 {
+		s.cutBack(-at)
+		s.marked, s.after = true, append(s.after, p[at+len(mark):]...)
 		return nil
 	}
-	s.from = max(len(s.buf)-len(mark)+1, 0)
+	if at >= 0 {
+		s.keep(p[:at])
+		s.marked, s.after = true, append(s.after, p[at+len(mark):]...)
+		return nil
+	}
+	s.keep(p)
+	if n := len(mark) - 1; len(p) >= n {
+		s.tail = append(s.tail[:0], p[len(p)-n:]...)
+	} else {
+		s.tail = append(s.tail, p...)
+		s.tail = s.tail[max(len(s.tail)-n, 0):]
+	}
 	return nil
+}
+
+// keep appends to the pieces, which grow up to a megabyte.
+func (s *stream) keep(p []byte) {
+	for len(p) > 0 {
+		last := len(s.pieces) - 1
+		if last < 0 || len(s.pieces[last]) == cap(s.pieces[last]) {
+			s.pieces = append(s.pieces, make([]byte, 0, min(max(s.size, len(p), 512), 1<<20)))
+			last++
+		}
+		piece := s.pieces[last]
+		n := min(len(p), cap(piece)-len(piece))
+		s.pieces[last] = append(piece, p[:n]...)
+		s.size += n
+		p = p[n:]
+	}
+}
+
+// cutBack takes the last n bytes of the output away.
+func (s *stream) cutBack(n int) {
+	s.size -= n
+	for n > 0 {
+		last := len(s.pieces) - 1
+		k := min(n, len(s.pieces[last]))
+		s.pieces[last] = s.pieces[last][:len(s.pieces[last])-k]
+		if n -= k; len(s.pieces[last]) == 0 {
+			s.pieces = s.pieces[:last]
+		}
+	}
 }
 
 // Done reports whether the shell has ended and all of its output is here.
 func (m *Mark) Done() bool {
 	_, ok := m.status()
-	return ok && m.stderr.at >= 0
+	return ok && m.stderr.marked
 }
 
 // status is what stands between the two marks on stdout: the shell's message,
 // empty unless a signal killed the command, a space, the exit status.
 func (m *Mark) status() (string, bool) {
-	if m.stdout.at < 0 {
+	if !m.stdout.marked {
 		return "", false
 	}
-	text, _, ok := bytes.Cut(m.stdout.buf[m.stdout.at+len(m.mark):], m.mark)
+	text, _, ok := bytes.Cut(m.stdout.after, m.mark)
 	return string(text), ok
 }
 
@@ -143,10 +185,10 @@ func (m *Mark) Output() (stdout, stderr []byte) {
 }
 
 func (s *stream) own() []byte {
-	if s.at >= 0 {
-		return s.buf[:s.at:s.at]
+	if len(s.pieces) == 1 {
+		return s.pieces[0]
 	}
-	return s.buf
+	return bytes.Join(s.pieces, nil)
 }
 
 // Status is the shell's exit status, or the signal that killed it: then code

@@ -27,7 +27,7 @@ func run(t *testing.T, piped bool, sh string, script string, n int) *Mark {
 		t.Fatal(err)
 	}
 	errs := make(chan error, 1)
-	go func() { errs <- feed(stderr, n, func(p []byte) (bool, error) { return m.stderr.at >= 0, m.Stderr(p) }) }()
+	go func() { errs <- feed(stderr, n, func(p []byte) (bool, error) { return m.stderr.marked, m.Stderr(p) }) }()
 	if err := feed(stdout, n, func(p []byte) (bool, error) { _, ok := m.status(); return ok, m.Stdout(p) }); err != nil {
 		t.Fatal(err)
 	}

@@ -60,10 +60,10 @@ func TestResult(t *testing.T) {
 		}, sandbox.Result{Stdout: []byte{}, Stderr: []byte{}}, nil},
 		{"wrapper killed", func(string) string {
 			return raw(0, start) + raw(0, `{"event":{"end":{"exitCode":-1,"status":"signal: killed"}}}`) + raw(2, "{}")
-		}, sandbox.Result{Signal: "SIGKILL"}, nil},
+		}, sandbox.Result{Signal: "SIGKILL", Stdout: []byte{}, Stderr: []byte{}}, nil},
 		{"no shell", func(string) string {
 			return raw(0, start) + raw(0, `{"event":{"end":{"exitCode":127,"exited":true}}}`) + raw(2, "{}")
-		}, sandbox.Result{Code: 127}, nil},
+		}, sandbox.Result{Code: 127, Stdout: []byte{}, Stderr: []byte{}}, nil},
 		{"an end without a mark", func(string) string {
 			return raw(0, start) + raw(0, `{"event":{"end":{"exited":true,"status":"exit status 0"}}}`) + raw(2, "{}")
 		}, sandbox.Result{}, sandbox.ErrCut},

@@ -2,7 +2,6 @@ package adapter_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -56,8 +55,7 @@ const pauseLength = 20 * time.Second
 func TestPauseUnderLiveClaudeCodes(t *testing.T) {
 	path := newest(t)
 	const n, turns = 16, 4
-	var c *cliRig
-	c = newCLIRig(t, func(prompt string) string {
+	c := newCLIRig(t, func(prompt string) string {
 		if i := turnsSaid(prompt); i < turns-1 {
 			return fmt.Sprintf("Step %d. %s\n", i, strings.Repeat("word ", 200)) + call("Bash", fmt.Sprintf(`{"command": "echo %d", "description": "e"}`, i))
 		}
@@ -108,20 +106,6 @@ func TestPauseUnderLiveClaudeCodes(t *testing.T) {
 		t.Errorf("%d turns recorded, want %d; %d of %d runs have both weight versions", recorded, n*turns, mixed, n)
 	}
 	t.Logf("figure: %d live runs, engine empty %v after Pause, %v of pause, %d of %d turns recorded, %d with both weight versions", n, paused.Round(time.Millisecond), pauseLength, recorded, n*turns, mixed)
-}
-
-// resultLine is what Claude Code says last.
-func resultLine(out string) (r struct {
-	IsError bool   `json:"is_error"`
-	Reason  string `json:"terminal_reason"`
-	Result  string `json:"result"`
-}) {
-	for line := range strings.SplitSeq(out, "\n") {
-		if strings.Contains(line, `"type":"result"`) {
-			json.Unmarshal([]byte(line), &r)
-		}
-	}
-	return r
 }
 
 func TestSealedSessionEndsTheCLIAtOnce(t *testing.T) {

@@ -143,9 +143,17 @@ func (ses *session) deliver(f *flight, answer func(chat.Answer) error) error {
 // client is not to try again, the rest of the session is refused at once: its
 // outcome is known.
 func (ses *session) fail(key flightKey, err error) {
-	ses.failures[key] = err
+	ses.noteFailure(key, err)
 	if ses.fatal == nil && refusalOf(err).Kind == chat.Stop {
 		ses.fatal = err
+	}
+}
+
+// noteFailure keeps an error of a turn, up to a number that an agent can't grow
+// by sending nonsense; ses.mu is held.
+func (ses *session) noteFailure(key flightKey, err error) {
+	if len(ses.failures) < 100 {
+		ses.failures[key] = err
 	}
 }
 

@@ -150,9 +150,11 @@ func (ses *session) misunderstood(path string, body []byte, err error) {
 	}
 	err = fmt.Errorf("%s: %w: %w", path, ErrBadRequest, err)
 	ses.mu.Lock()
-	ses.failures[keyOf(path, body)] = err
+	ses.noteFailure(keyOf(path, body), err)
 	ses.mu.Unlock()
-	ses.server.o.Logger.Warn("turn failed", "session", ses.id, "err", err)
+	if ses.once("misunderstood") {
+		ses.server.o.Logger.Warn("turn failed", "session", ses.id, "err", err)
+	}
 }
 
 func unknownSession() *chat.Refusal {

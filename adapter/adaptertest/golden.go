@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,26 +18,23 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/chat"
 )
 
-// update rewrites golden files: go test ./adapter/... -update
-var update = flag.Bool("update", false, "rewrite golden files")
-
 // Golden runs a dialect over the archives that match pattern, in txtar format.
 // Each holds "request", an HTTP request as it is on the wire without a length,
 // and "answer", the chat.Answer to give to it; the test compares "decoded", what
 // the dialect made of the request, "echo", what it expects to come back, and
-// "response", what it sent.
-func Golden(t *testing.T, d chat.Dialect, pattern string) {
+// "response", what it sent. With update it rewrites them instead.
+func Golden(t *testing.T, d chat.Dialect, pattern string, update bool) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files match %s (%v)", pattern, err)
 	}
 	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { golden(t, d, path) })
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { golden(t, d, path, update) })
 	}
 }
 
-func golden(t *testing.T, d chat.Dialect, path string) {
+func golden(t *testing.T, d chat.Dialect, path string, update bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +66,7 @@ func golden(t *testing.T, d chat.Dialect, path string) {
 			out.WriteByte('\n')
 		}
 	}
-	if *update {
+	if update {
 		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}

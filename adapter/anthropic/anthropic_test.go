@@ -2,6 +2,7 @@ package anthropic_test
 
 import (
 	"bytes"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/anthropic"
 	"github.com/agentrl-go/agentrl/adapter/chat"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func request(body string) func() (*http.Request, []byte) {
 	return func() (*http.Request, []byte) {
@@ -24,7 +27,7 @@ func TestDialect(t *testing.T) {
 }
 
 func TestGolden(t *testing.T) {
-	adaptertest.Golden(t, anthropic.Messages{}, "../../testdata/dialects/messages_*.txtar")
+	adaptertest.Golden(t, anthropic.Messages{}, "../../testdata/dialects/messages_*.txtar", *update)
 }
 
 func TestToken(t *testing.T) {

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"bytes"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/adapter/openai"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func request(path, body string) func() (*http.Request, []byte) {
 	return func() (*http.Request, []byte) {
@@ -29,8 +32,8 @@ func TestResponsesDialect(t *testing.T) {
 }
 
 func TestGolden(t *testing.T) {
-	adaptertest.Golden(t, openai.Chat{}, "../../testdata/dialects/chat_*.txtar")
-	adaptertest.Golden(t, openai.Responses{}, "../../testdata/dialects/responses_*.txtar")
+	adaptertest.Golden(t, openai.Chat{}, "../../testdata/dialects/chat_*.txtar", *update)
+	adaptertest.Golden(t, openai.Responses{}, "../../testdata/dialects/responses_*.txtar", *update)
 }
 
 func TestTokenIsTheBearer(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // writeLimit is how long a client may take to accept what is written to it.
-const writeLimit = 30 * time.Second
+const writeLimit = 15 * time.Second
 
 // Marshal is json.Marshal without the escaping of <, > and &.
 func Marshal(v any) ([]byte, error) {

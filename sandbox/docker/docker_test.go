@@ -230,3 +230,42 @@ func TestCuts(t *testing.T) {
 	}
 	c.left.Store(0)
 }
+
+// TestAdapterByName: the adapter may be named by the host's name in
+// containers; an unrestricted container reaches it as well.
+func TestAdapterByName(t *testing.T) {
+	url, outside := served(t)
+	_, port, err := net.SplitHostPort(outside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, closed := served(t)
+	byName := "http://" + net.JoinHostPort(docker.HostName, port)
+	p := provider(t, func(o *docker.Options) { o.Outside = []string{closed} })
+	fetch := "python3 -c 'import sys,urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1],timeout=5).read().decode())' "
+	for _, tt := range []struct {
+		egress sandbox.Egress
+		url    string
+		ok     bool
+	}{
+		{sandbox.EgressOpen, byName, true}, {sandbox.EgressOpen, url, true},
+		{sandbox.EgressAdapter, byName, true}, {sandbox.EgressAdapter, other, false}, {sandbox.EgressAdapter, url, false},
+	} {
+		sb := boot(t, p, sandbox.Spec{Egress: tt.egress, Adapter: byName})
+		out, err := sandbox.Output(t.Context(), sb, sandbox.Cmd{Script: fetch + tt.url})
+		if (err == nil && out == "page") != tt.ok {
+			t.Errorf("egress %q to %s: %q, %v, want %v", tt.egress, tt.url, out, err, tt.ok)
+		}
+	}
+}
+
+// TestAdapterNetwork: a network of the daemon's that is not closed is noticed.
+func TestAdapterNetwork(t *testing.T) {
+	adapter, _ := served(t)
+	_, outside := served(t)
+	p := provider(t, func(o *docker.Options) { o.AdapterNetwork, o.Outside = "bridge", []string{outside} })
+	_, err := p.Create(t.Context(), sandbox.Spec{Image: image, Egress: sandbox.EgressAdapter, Adapter: adapter})
+	if !errors.Is(err, sandbox.ErrInvalid) || !strings.Contains(err.Error(), "the network is not closed") {
+		t.Errorf("an open network for the adapter: %v", err)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"path"
@@ -252,11 +251,7 @@ func (d *download) accept(resp *http.Response) error {
 		d.total, d.modified = resp.ContentLength, modified
 		return nil
 	case d.at == 0 || resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusRequestedRangeNotSatisfiable:
-		err := readRefusal(resp, fromEnvd)
-		if strings.Contains(err.Error(), "does not exist") {
-			err = fmt.Errorf("%w: %w", fs.ErrNotExist, err)
-		}
-		return err
+		return readRefusal(resp, fromEnvd)
 	case resp.StatusCode == http.StatusPartialContent && modified == d.modified && d.total == d.at+resp.ContentLength:
 		return nil
 	}

@@ -97,25 +97,34 @@ func testJobLog(t *testing.T, b *bench) {
 	}
 }
 
-// stopAfter closes a channel in a while.
-func stopAfter(d time.Duration) <-chan struct{} {
+// whenBegun calls fn once a file of the job, spelled for a script, holds min
+// bytes: however slow the machine is, the job is then on its way.
+func whenBegun(t testing.TB, sb sandbox.Sandbox, file string, min int, fn func()) {
+	go func() {
+		soon(t, "the job's begin", func() bool {
+			res, err := sb.Exec(t.Context(), sandbox.Cmd{Script: fmt.Sprintf("[ $(wc -c <%s) -ge %d ] 2>/dev/null", file, min)})
+			return err != nil || res.Ok()
+		})
+		fn()
+	}()
+}
+
+// stopWhenBegun returns a channel that is closed then.
+func stopWhenBegun(t testing.TB, sb sandbox.Sandbox, file string, min int) <-chan struct{} {
 	stop := make(chan struct{})
-	time.AfterFunc(d, func() { close(stop) })
+	whenBegun(t, sb, file, min, func() { close(stop) })
 	return stop
 }
 
 func testJobStopped(t *testing.T, b *bench) {
 	sb, user := b.withUser(t)
-	for _, as := range []string{"", user} {
-		d := sandbox.Detached{Log: "/tmp/stopped.log", Stop: stopAfter(700 * time.Millisecond)}
+	for i, as := range []string{"", user} {
+		log := fmt.Sprintf("/tmp/stopped-%d.log", i)
+		d := sandbox.Detached{Log: log, Stop: stopWhenBegun(t, sb, sandbox.Path(log), 6)}
 		d.Cmd = sandbox.Cmd{User: as, Script: "trap 'echo told; exit 3' TERM; echo begin; while :; do sleep 0.1; done"}
-		start := time.Now()
 		exit := job(t, sb, d)
 		wantExit(t, "job that was stopped", exit, sandbox.Exit{State: sandbox.TimedOut})
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("a job that ends on TERM took %v", took)
-		}
-		if got := read(t, sb, "/tmp/stopped.log"); !strings.HasPrefix(got, "begin\n") || !strings.Contains(got, "told\n") { // a shell may say "Terminated" of a child
+		if got := read(t, sb, log); !strings.HasPrefix(got, "begin\n") || !strings.Contains(got, "told\n") { // a shell may say "Terminated" of a child
 			t.Errorf("its log holds %q", got)
 		}
 	}
@@ -157,11 +166,13 @@ func testJobIgnoresTerm(t *testing.T, b *bench) {
 	output(t, sb, sandbox.Cmd{Script: "mkdir -m 777 " + sandbox.Path("/tmp/w")})
 	for i, as := range []string{"", user} {
 		file := sandbox.Path(fmt.Sprintf("/tmp/w/%d", i))
-		start := time.Now()
-		exit := job(t, sb, sandbox.Detached{Cmd: sandbox.Cmd{Script: writer(file), User: as}, Stop: stopAfter(300 * time.Millisecond)})
+		var told time.Time
+		stop := make(chan struct{})
+		whenBegun(t, sb, file, 12, func() { told = time.Now(); close(stop) })
+		exit := job(t, sb, sandbox.Detached{Cmd: sandbox.Cmd{Script: writer(file), User: as}, Stop: stop})
 		wantExit(t, "job that ignores TERM", exit, sandbox.Exit{State: sandbox.TimedOut})
 		wantSilence(t, sb, "after KILL", file)
-		t.Logf("figure: a job that ignores TERM is dead %v after it was told to stop", (time.Since(start) - 300*time.Millisecond).Round(100*time.Millisecond))
+		t.Logf("figure: a job that ignores TERM is dead %v after it was told to stop", time.Since(told).Round(100*time.Millisecond))
 	}
 }
 
@@ -170,7 +181,11 @@ func testDaemon(t *testing.T, sb sandbox.Sandbox, as string) {
 	output(t, sb, sandbox.Cmd{Script: "mkdir -m 777 " + sandbox.Path("/tmp/d")})
 	for i, last := range []string{"exit 6", "sleep 60"} {
 		file := sandbox.Path(fmt.Sprintf("/tmp/d/%d", i))
-		exit := job(t, sb, sandbox.Detached{Cmd: sandbox.Cmd{Script: daemon(file, last), User: as}, Stop: stopAfter(3 * time.Second)})
+		var stop <-chan struct{}
+		if i == 1 {
+			stop = stopWhenBegun(t, sb, file, 40)
+		}
+		exit := job(t, sb, sandbox.Detached{Cmd: sandbox.Cmd{Script: daemon(file, last), User: as}, Stop: stop})
 		want := []sandbox.Exit{{Code: 6}, {State: sandbox.TimedOut}}[i]
 		wantExit(t, "job with daemons, then "+last, exit, want)
 		wantSilence(t, sb, "daemons of a job, then "+last, file)
@@ -196,17 +211,12 @@ func testJobLost(t *testing.T, b *bench) {
 	for i, as := range []string{"", user} {
 		file := sandbox.Path(fmt.Sprintf("/tmp/l/%d", i))
 		killed := make(chan time.Time, 1)
-		go func() {
-			soon(t, "the job's first line", func() bool {
-				res, err := sb.Exec(t.Context(), sandbox.Cmd{Script: "[ -s " + file + " ]"})
-				return err != nil || res.Ok()
-			})
-			_, err := sb.Exec(t.Context(), sandbox.Cmd{Script: "sleep 0.3; " + supervisorKill})
-			if err != nil {
+		whenBegun(t, sb, file, 12, func() {
+			if _, err := sb.Exec(t.Context(), sandbox.Cmd{Script: supervisorKill}); err != nil {
 				t.Errorf("kill the supervisor: %v", err)
 			}
 			killed <- time.Now()
-		}()
+		})
 		exit := job(t, sb, sandbox.Detached{Cmd: sandbox.Cmd{Script: writer(file), User: as}})
 		wantExit(t, "job whose supervisor was killed", exit, sandbox.Exit{State: sandbox.Lost})
 		t.Logf("figure: a loss is seen after %v", time.Since(<-killed).Round(10*time.Millisecond))
@@ -219,8 +229,8 @@ func testJobCancelled(t *testing.T, b *bench) {
 	file := sandbox.Path("/tmp/cancelled")
 	spent := errors.New("budget spent")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(700*time.Millisecond, func() { cancel(spent) })
-	start := time.Now()
+	var start time.Time
+	whenBegun(t, sb, file, 12, func() { start = time.Now(); cancel(spent) })
 	_, err := sandbox.RunDetached(ctx, sb, sandbox.Detached{Cmd: sandbox.Cmd{Script: writer(file)}})
 	wantErr(t, "RunDetached whose ctx ended", err, spent)
 	if took := time.Since(start); took > 10*time.Second {

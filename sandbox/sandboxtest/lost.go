@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/agentrl-go/agentrl/sandbox"
 )
@@ -35,7 +34,7 @@ func testOneReplyLost(t *testing.T, b *bench) {
 			d := sandbox.Detached{Cmd: sandbox.Cmd{Script: countScript(sandbox.Path(file), last), User: user}}
 			want := sandbox.Exit{Code: 8}
 			if i == 1 {
-				d.Stop = stopAfter(400 * time.Millisecond)
+				d.Stop = stopWhenBegun(t, sb, sandbox.Path(file), 4)
 				want = sandbox.Exit{State: sandbox.TimedOut}
 			}
 			what := fmt.Sprintf("reply %d lost, %s", n, last)

@@ -181,12 +181,14 @@ func together(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// soon polls until ok, for what happens on its own in a sandbox.
+// soon polls until ok, for what happens on its own in a sandbox. It may be
+// called on any goroutine.
 func soon(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s did not happen", what)
+			t.Errorf("%s did not happen", what)
+			return
 		}
 	}
 }

@@ -38,6 +38,7 @@ func TestWantedMetaReachesTheHook(t *testing.T) {
 	})
 	ses := r.open("s", adapter.SessionOptions{})
 	(&conversation{rig: r, token: ses.Token}).ask(user("x"))
+	r.finish("s") // after which the hook is called no more
 	var meta struct {
 		Experts string `json:"routed_experts"`
 		Rank    *int   `json:"dp_rank"`

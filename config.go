@@ -22,10 +22,6 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/token"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/harness"
-	"github.com/agentrl-go/agentrl/harness/claudecode"
-	"github.com/agentrl-go/agentrl/harness/codex"
-	"github.com/agentrl-go/agentrl/harness/mini"
-	"github.com/agentrl-go/agentrl/harness/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/sandbox/docker"
 	"github.com/agentrl-go/agentrl/sandbox/e2b"
@@ -90,6 +86,19 @@ type Config struct {
 	NodeTarball       string `env:"SLIME_AGENT_NODE_TARBALL"`
 	ClaudeCodeTarball string `env:"SLIME_AGENT_CC_TARBALL"`
 	CodexTarball      string `env:"SLIME_AGENT_CODEX_TARBALL"`
+	// ClaudeCodeMuslTarball is for images with musl. Defaults to ClaudeCodeTarball.
+	ClaudeCodeMuslTarball string `env:"AGENTRL_CC_MUSL_TARBALL"`
+	// OpencodeTarball and PiTarball are those of "opencode" and "pi".
+	OpencodeTarball string `env:"AGENTRL_OPENCODE_TARBALL"`
+	PiTarball       string `env:"AGENTRL_PI_TARBALL"`
+	// NodeSHA256 and its like pin those files, in hex; another file is refused.
+	// Default to none: any file is accepted.
+	NodeSHA256           string `env:"AGENTRL_NODE_SHA256"`
+	ClaudeCodeSHA256     string `env:"AGENTRL_CC_SHA256"`
+	ClaudeCodeMuslSHA256 string `env:"AGENTRL_CC_MUSL_SHA256"`
+	CodexSHA256          string `env:"AGENTRL_CODEX_SHA256"`
+	OpencodeSHA256       string `env:"AGENTRL_OPENCODE_SHA256"`
+	PiSHA256             string `env:"AGENTRL_PI_SHA256"`
 	// ClaudeCodeArgs and CodexArgs are appended to the command line, as shell text.
 	ClaudeCodeArgs string `env:"SLIME_AGENT_CC_EXTRA_ARGS"`
 	CodexArgs      string `env:"SLIME_AGENT_CODEX_EXTRA_ARGS"`
@@ -270,48 +279,6 @@ func New(cfg Config, args Args) (*Generator, error) {
 	slog.Info("generator ready", "tokenizer", args.HFCheckpoint, "adapter", public, "max_context_len", args.MaxContextLen,
 		"tool_parser", args.ToolCallParser, "reasoning_parser", args.ReasoningParser, "sandbox", backend, "because", why)
 	return g, nil
-}
-
-// agents are the harnesses by name.
-var agents = map[string]func(Config) (harness.Harness, error){
-	"claude_code": newClaudeCode,
-	"codex":       newCodex,
-	"mini":        func(Config) (harness.Harness, error) { return mini.New(mini.Options{}), nil },
-	"shell":       func(c Config) (harness.Harness, error) { return shell.New(c.Command, "") },
-}
-
-func newClaudeCode(c Config) (harness.Harness, error) {
-	envs, err := harness.Envs("SLIME_AGENT_CC_EXTRA_ENVS", c.ClaudeCodeEnvs)
-	if err != nil {
-		return nil, err
-	}
-	store, err := harness.NewStore("")
-	if err != nil {
-		return nil, err
-	}
-	return claudecode.New(claudecode.Options{Program: harness.Asset{Path: c.ClaudeCodeTarball}, Store: store, ExtraArgs: c.ClaudeCodeArgs, ExtraEnvs: envs}), nil
-}
-
-func newCodex(c Config) (harness.Harness, error) {
-	envs, err := harness.Envs("SLIME_AGENT_CODEX_EXTRA_ENVS", c.CodexEnvs)
-	if err != nil {
-		return nil, err
-	}
-	store, err := harness.NewStore("")
-	if err != nil {
-		return nil, err
-	}
-	return codex.New(codex.Options{Program: harness.Asset{Path: c.CodexTarball}, Store: store, ExtraArgs: c.CodexArgs, ExtraEnvs: envs}), nil
-}
-
-func agentNames() []string { return slices.Sorted(maps.Keys(agents)) }
-
-func newHarness(cfg Config) (harness.Harness, error) {
-	make, ok := agents[cfg.Agent]
-	if !ok {
-		return nil, fmt.Errorf("SWE_AGENT=%q: want one of %s", cfg.Agent, strings.Join(agentNames(), ", "))
-	}
-	return make(cfg)
 }
 
 // protocols are the dataset protocols by name.

@@ -1,28 +1,25 @@
 package harness
 
 import (
-	"archive/tar"
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
 // An Asset is a file on this machine that a harness installs from: a native
-// program, or the gzipped tarball of an npm package that holds one.
+// program, the tarball of an npm package that holds one, or the tarball of a
+// package whose program is a script for node. What it is, is recognised by its
+// content; a tarball may be plain, gzipped or, with xz on this machine, xz.
 type Asset struct {
 	Path   string
-	SHA256 string // hex; "" accepts any content
+	SHA256 string // hex, of the file; "" accepts any content
 }
 
 // An AssetError says what is wrong with an Asset. It is permanent: another
@@ -37,8 +34,16 @@ func (e *AssetError) Error() string { return fmt.Sprintf("asset %q: %s", e.Asset
 // Permanent reports true: no retry helps.
 func (e *AssetError) Permanent() bool { return true }
 
+// A Program is what an Asset holds.
+type Program struct {
+	File   string // on this machine: the native program, or the package as a plain tar
+	SHA256 string // of File, hex
+	Entry  string // the script within the package, for node to run; "" for a native program
+}
+
 // A Store finds the programs in assets, checks their hashes, and unpacks each
-// tarball once. It is safe for concurrent use.
+// tarball once. It is safe for concurrent use; several processes may share its
+// directory.
 type Store struct {
 	dir string
 
@@ -54,8 +59,8 @@ type version struct {
 }
 
 // NewStore returns a store that unpacks into dir; "" is agentrl in the user's
-// cache directory.
-func NewStore(dir string) (*Store, error) {
+// cache directory. The directory is made when it is needed.
+func NewStore(dir string) *Store {
 	if dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -63,39 +68,75 @@ func NewStore(dir string) (*Store, error) {
 		}
 		dir = filepath.Join(cache, "agentrl", "assets")
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("asset cache: %w", err)
-	}
-	return &Store{dir: dir, sums: map[version]string{}}, nil
+	return &Store{dir: dir, sums: map[version]string{}}
 }
 
-// Program returns the path of the native program in the asset, on this
-// machine, and its own SHA-256. names are the base names that it may have in a
-// tarball.
-func (s *Store) Program(a Asset, names ...string) (file, sum string, err error) {
+// Check reports what is wrong with the asset's file, without unpacking it: it
+// is missing, or not the one that is pinned. An asset without a path is fine.
+func (s *Store) Check(a Asset) error {
+	if a.Path == "" {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum, err = s.sum(a)
+	if a.SHA256 == "" {
+		if _, err := os.Stat(a.Path); err != nil {
+			return &AssetError{a, err.Error()}
+		}
+		return nil
+	}
+	_, err := s.sum(a)
+	return err
+}
+
+// Program returns the asset's program. names are what it may be called in a
+// tarball: base names of a native one, keys of "bin" in a package.json.
+func (s *Store) Program(a Asset, names ...string) (Program, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum, err := s.sum(a)
 	if err != nil {
-		return "", "", err
+		return Program{}, err
 	}
 	kind, err := sniff(a)
 	switch {
 	case err != nil:
-		return "", "", err
+		return Program{}, err
 	case kind == native:
-		return a.Path, sum, nil
-	case kind != gzipped:
-		return "", "", &AssetError{a, "is neither a native program nor a .tgz: give npm's platform package as `npm pack` saves it, or the program itself"}
+		return Program{File: a.Path, SHA256: sum}, nil
+	case kind == unknown:
+		return Program{}, &AssetError{a, "is neither a native program nor a tarball: give npm's package as `npm pack` saves it, or the program itself"}
 	}
-	file = filepath.Join(s.dir, sum[:16]+"-"+names[0])
-	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
-		if err := extract(a, file, names); err != nil {
-			return "", "", err
+	return s.unpacked(a, kind, sum, names)
+}
+
+// unpacked is the program of a tarball whose hash is sum.
+func (s *Store) unpacked(a Asset, kind content, sum string, names []string) (Program, error) {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return Program{}, fmt.Errorf("asset cache: %w", err)
+	}
+	file := filepath.Join(s.dir, sum+"-"+names[0])
+	for _, p := range []Program{{File: file}, {File: file + ".tar", Entry: entryOf(file)}} {
+		if _, err := os.Stat(p.File); err == nil && (p.Entry != "" || p.File == file) {
+			p.SHA256, err = s.sum(Asset{Path: p.File})
+			return p, err
 		}
 	}
-	sum, err = s.sum(Asset{Path: file})
-	return file, sum, err
+	p, err := unpack(a, kind, file, names)
+	if err != nil {
+		return Program{}, err
+	}
+	p.SHA256, err = s.sum(Asset{Path: p.File})
+	return p, err
+}
+
+// entryOf is what unpack noted beside a package of a former call.
+func entryOf(file string) string {
+	entry, err := os.ReadFile(file + ".entry")
+	if err != nil {
+		return ""
+	}
+	return string(entry)
 }
 
 // sum is the file's hash, checked against the asset's.
@@ -104,8 +145,11 @@ func (s *Store) sum(a Asset) (string, error) {
 		return "", &AssetError{a, "no file is configured"}
 	}
 	info, err := os.Stat(a.Path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", &AssetError{a, err.Error()}
+	case !info.Mode().IsRegular():
+		return "", &AssetError{a, "is not a regular file"}
 	}
 	v := version{a.Path, info.Size(), info.ModTime()}
 	sum, known := s.sums[v]
@@ -115,7 +159,7 @@ func (s *Store) sum(a Asset) (string, error) {
 		}
 		s.sums[v] = sum
 	}
-	if a.SHA256 != "" && sum != a.SHA256 {
+	if a.SHA256 != "" && !strings.EqualFold(sum, a.SHA256) {
 		return "", &AssetError{a, fmt.Sprintf("has SHA-256 %s, want %s: it is another file than the one that was pinned", sum, a.SHA256)}
 	}
 	return sum, nil
@@ -134,75 +178,15 @@ func hash(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-type content int
-
-const (
-	unknown content = iota
-	native
-	gzipped
-)
-
-var elf = []byte("\x7fELF")
-
-// sniff tells what a file is by its first bytes.
-func sniff(a Asset) (content, error) {
-	f, err := os.Open(a.Path)
-	if err != nil {
-		return unknown, &AssetError{a, err.Error()}
-	}
-	defer f.Close()
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(f, head); err != nil {
-		return unknown, &AssetError{a, "is too short to be a program: " + err.Error()}
-	}
-	switch {
-	case bytes.Equal(head, elf):
-		return native, nil
-	case head[0] == 0x1f && head[1] == 0x8b:
-		return gzipped, nil
-	}
-	return unknown, nil
-}
-
-// extract writes the first native program of one of the names to file, all of
-// it or nothing.
-func extract(a Asset, file string, names []string) error {
-	f, err := os.Open(a.Path)
-	if err != nil {
-		return &AssetError{a, err.Error()}
-	}
-	defer f.Close()
-	zip, err := gzip.NewReader(bufio.NewReaderSize(f, 1<<20))
-	if err != nil {
-		return &AssetError{a, err.Error()}
-	}
-	for entries := tar.NewReader(zip); ; {
-		entry, err := entries.Next()
-		if errors.Is(err, io.EOF) {
-			return &AssetError{a, fmt.Sprintf("holds no native program %q: give npm's package for this platform, not its wrapper", names)}
-		}
-		if err != nil {
-			return &AssetError{a, "is damaged: " + err.Error()}
-		}
-		if entry.Typeflag != tar.TypeReg || !slices.Contains(names, path.Base(entry.Name)) {
-			continue
-		}
-		content := bufio.NewReaderSize(entries, 1<<20)
-		if head, _ := content.Peek(4); !bytes.Equal(head, elf) {
-			continue // a launcher script of the same name
-		}
-		return writeProgram(file, content)
-	}
-}
-
-func writeProgram(file string, content io.Reader) (err error) {
+// publish writes a file of the cache, all of it or nothing.
+func publish(file string, mode os.FileMode, content io.Reader) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".unpack-*")
 	if err != nil {
 		return fmt.Errorf("asset cache: %w", err)
 	}
 	defer os.Remove(tmp.Name()) // which after the rename is no more
 	if _, err = io.Copy(tmp, content); err == nil {
-		err = tmp.Chmod(0o755)
+		err = tmp.Chmod(mode)
 	}
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return fmt.Errorf("asset cache: %w", err)

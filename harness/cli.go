@@ -3,15 +3,12 @@ package harness
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
-	"net/url"
 	"os"
 	"strings"
 
+	"github.com/agentrl-go/agentrl/internal/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
 )
 
@@ -23,9 +20,11 @@ const Home = "/opt/agentrl"
 type CLI struct {
 	Name  string   // of the program, "claude"
 	Store *Store   // nil when nothing is installed from this machine
-	Asset Asset    // the program for images with glibc, or for all
+	Asset Asset    // the program for images with glibc, or for all; the zero value uses the image's own
 	Musl  Asset    // the program for images with musl; the zero value uses Asset there too
-	Names []string // base names in a tarball; nil means Name
+	Node  Asset    // node, for an asset that is a package of scripts; the zero value uses the image's own
+	Names []string // what it may be called in a tarball; nil means Name
+	Hint  string   // where to get the asset and how to configure it, for errors
 }
 
 // Bin is the path of an installed program.
@@ -34,7 +33,22 @@ func (c CLI) Bin() string { return Home + "/bin/" + c.Name }
 // Command is the start of a script that runs the program: the installed one,
 // or the image's own. The words that follow are its arguments.
 func (c CLI) Command() string {
-	return fmt.Sprintf("bin=%s; [ -x \"$bin\" ] || bin=%s; exec \"$bin\"", sandbox.Path(c.Bin()), c.Name)
+	return fmt.Sprintf("bin=%s; [ -x \"$bin\" ] || bin=%s; exec \"$bin\"", sandbox.Path(c.Bin()), shell.Quote(c.Name))
+}
+
+// Check reports what is wrong with the CLI's assets, before any sandbox is.
+func (c CLI) Check() error {
+	if c.Store == nil {
+		return nil
+	}
+	var errs []error
+	for _, a := range []Asset{c.Asset, c.Musl, c.Node} {
+		errs = append(errs, c.Store.Check(a))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w; %s", err, c.Hint)
+	}
+	return nil
 }
 
 // InstallError says why a program cannot be used in an image. It is permanent.
@@ -46,13 +60,16 @@ func (e *InstallError) Error() string { return fmt.Sprintf("install %s: %s", e.N
 func (e *InstallError) Permanent() bool { return true }
 
 // Install puts the program into the sandbox unless the same one is there
-// already, and runs `--version` as the agent user. It returns what that printed.
+// already, and runs `--version` as the agent user. In an image that was
+// prepared by an Install before (a container committed, a template built)
+// nothing is uploaded, and in one that has the very same program in its PATH
+// neither. It returns what `--version` printed.
 func (c CLI) Install(ctx context.Context, sb sandbox.Sandbox) (string, error) {
 	if err := sandbox.EnsureUser(ctx, sb); err != nil {
 		return "", err
 	}
 	if c.Asset.Path != "" {
-		if err := c.upload(ctx, sb); err != nil {
+		if err := c.place(ctx, sb); err != nil {
 			return "", err
 		}
 	}
@@ -60,16 +77,22 @@ func (c CLI) Install(ctx context.Context, sb sandbox.Sandbox) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case res.Code == 127 && c.Asset.Path == "":
-		return "", &InstallError{c.Name, "the image does not have it, and no file to install it from is configured"}
+	case (res.Code == 127 || res.Code == 126) && c.Asset.Path == "":
+		return "", &InstallError{c.Name, "the image does not have it, and no file to install it from is configured; " + c.Hint}
 	case !res.Ok():
 		return "", &InstallError{c.Name, fmt.Sprintf("`%s --version` as the agent user: exit %d%s: %.400s", c.Name, res.Code, res.Signal, bytes.TrimSpace(append(res.Stderr, res.Stdout...)))}
 	}
-	return strings.TrimSpace(string(res.Stdout)), nil
+	version := LastLines(res.Stdout, 1)
+	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Env: map[string]string{"VERSION": version}, Script: fmt.Sprintf(
+		`mkdir -p %s && printf '%%s\n' "$VERSION" >%s`, sandbox.Path(Home+"/bin"), sandbox.Path(c.versionFile()))})
+	return version, err
 }
 
-// upload streams the program in, unless its mark says that it is there.
-func (c CLI) upload(ctx context.Context, sb sandbox.Sandbox) error {
+// versionFile keeps what `--version` printed, for reports.
+func (c CLI) versionFile() string { return c.Bin() + ".version" }
+
+// place brings the asset that suits the image into it.
+func (c CLI) place(ctx context.Context, sb sandbox.Sandbox) error {
 	asset := c.Asset
 	if c.Musl.Path != "" {
 		musl, err := isMusl(ctx, sb)
@@ -84,125 +107,92 @@ func (c CLI) upload(ctx context.Context, sb sandbox.Sandbox) error {
 	if names == nil {
 		names = []string{c.Name}
 	}
-	file, sum, err := c.Store.Program(asset, names...)
+	p, err := c.Store.Program(asset, names...)
 	if err != nil {
 		return err
 	}
-	mark := c.Bin() + "." + sum[:16]
-	there, err := sb.Exec(ctx, sandbox.Cmd{Script: "[ -x " + sandbox.Path(c.Bin()) + " ] && [ -e " + sandbox.Path(mark) + " ]", Replayable: true})
+	if p.Entry == "" {
+		return upload(ctx, sb, c.Name, p)
+	}
+	if c.Node.Path == "" {
+		return c.placePackage(ctx, sb, p)
+	}
+	node, err := c.Store.Program(c.Node, "node")
+	if err != nil {
+		return err
+	}
+	if node.Entry != "" {
+		return &AssetError{c.Node, "holds no native program \"node\""}
+	}
+	if err := upload(ctx, sb, "node", node); err != nil {
+		return err
+	}
+	return c.placePackage(ctx, sb, p)
+}
+
+// placePackage unpacks a package of scripts and makes a launcher for it, which
+// takes the node beside it or the image's own.
+func (c CLI) placePackage(ctx context.Context, sb sandbox.Sandbox, p Program) error {
+	mark := sandbox.Path(c.Bin() + "." + p.SHA256[:16])
+	there, err := sb.Exec(ctx, sandbox.Cmd{Script: "[ -e " + mark + " ]", Replayable: true})
 	if err != nil || there.Ok() {
 		return err
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return &AssetError{asset, err.Error()}
-	}
-	defer f.Close()
-	if err := sb.WriteFile(ctx, c.Bin(), "", f); err != nil {
+	lib := Home + "/lib/" + c.Name
+	if err := send(ctx, sb, lib+".tar", p.File); err != nil {
 		return fmt.Errorf("upload %s: %w", c.Name, err)
 	}
-	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: fmt.Sprintf("chmod 755 %s %s %s && : >%s",
-		sandbox.Path(Home), sandbox.Path(Home+"/bin"), sandbox.Path(c.Bin()), sandbox.Path(mark))})
+	launcher := "#!/bin/sh\nhere=${0%/*}; node=$here/node; [ -x \"$node\" ] || node=node\nexec \"$node\" \"$here/../lib/\"" + shell.Quote(c.Name+"/"+p.Entry) + " \"$@\"\n"
+	if err := sb.WriteFile(ctx, c.Bin(), "", strings.NewReader(launcher)); err != nil {
+		return fmt.Errorf("write launcher: %w", err)
+	}
+	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: fmt.Sprintf(`set -e; lib=%s
+rm -rf "$lib"; mkdir -p "$lib"; tar -xof "$lib.tar" -C "$lib"; rm -f "$lib.tar"; chmod -R a+rX "$lib"
+chmod 755 %s %s %s %s; : >%s`, sandbox.Path(lib), sandbox.Path(Home), sandbox.Path(Home+"/bin"), sandbox.Path(Home+"/lib"), sandbox.Path(c.Bin()), mark)})
 	return err
 }
 
-// isMusl reports whether the image's C library is musl.
+// upload streams a native program in unless it is there: under a mark of ours,
+// or with the same content in the image's PATH, which then is linked.
+func upload(ctx context.Context, sb sandbox.Sandbox, name string, p Program) error {
+	info, err := os.Stat(p.File)
+	if err != nil {
+		return err
+	}
+	bin := Home + "/bin/" + name
+	header := fmt.Sprintf("bin=%s; mark=%s; home=%s\n", sandbox.Path(bin), sandbox.Path(bin+"."+p.SHA256[:16]), sandbox.Path(Home))
+	there, err := sb.Exec(ctx, sandbox.Cmd{Script: header + presentScript, Replayable: true, Env: map[string]string{
+		"NAME": name, "SIZE": fmt.Sprint(info.Size()), "SUM": p.SHA256,
+	}})
+	if err != nil || there.Ok() {
+		return err
+	}
+	if err := send(ctx, sb, bin, p.File); err != nil {
+		return fmt.Errorf("upload %s: %w", name, err)
+	}
+	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: header + `chmod 755 "$home" "$home/bin" "$bin" && : >"$mark"`})
+	return err
+}
+
+// presentScript exits with 0 when the program is there. The size is compared
+// first: hashing a wrong one of 400 MB would cost more than it saves.
+const presentScript = `[ -x "$bin" ] && [ -e "$mark" ] && exit 0
+own=$(command -v "$NAME") || exit 1
+[ "$(wc -c <"$own")" -eq "$SIZE" ] && [ "$(sha256sum <"$own" | cut -d' ' -f1)" = "$SUM" ] || exit 1
+mkdir -p "$home/bin" && ln -sf "$own" "$bin" && chmod 755 "$home" "$home/bin" && : >"$mark"`
+
+func send(ctx context.Context, sb sandbox.Sandbox, path, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return sb.WriteFile(ctx, path, "", f)
+}
+
+// isMusl reports whether the image's C library is musl alone.
 func isMusl(ctx context.Context, sb sandbox.Sandbox) (bool, error) {
 	res, err := sb.Exec(ctx, sandbox.Cmd{Replayable: true, Script: "r=" + sandbox.Path("") +
 		`; ls "$r"/lib/ld-musl-* >/dev/null 2>&1 && ! ls "$r"/lib*/ld-linux-* "$r"/lib/*/ld-linux-* >/dev/null 2>&1`})
 	return res.Ok(), err
-}
-
-// Dial tells whether the adapter is reached from inside the sandbox, by
-// whatever the image has for it; nil too where it has nothing. A CLI of its
-// own would find that out after minutes of retries.
-func Dial(ctx context.Context, sb sandbox.Sandbox, baseURL string) error {
-	u, err := url.Parse(baseURL)
-	if err != nil || u.Hostname() == "" {
-		return fmt.Errorf("adapter address %q: want http://host:port", baseURL)
-	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443"}[u.Scheme]
-	}
-	if port == "" {
-		port = "80"
-	}
-	res, err := sb.Exec(ctx, sandbox.Cmd{Script: dialScript, User: sandbox.AgentUser, Dir: "/tmp", Replayable: true,
-		Env: map[string]string{"HOST": u.Hostname(), "PORT": port, "URL": strings.TrimRight(baseURL, "/") + "/healthz"}})
-	if err != nil {
-		return err
-	}
-	if res.Ok() {
-		return nil
-	}
-	return &UnreachableError{baseURL, strings.TrimSpace(string(append(res.Stderr, res.Stdout...)))}
-}
-
-// dialScript tries what there is; 0 when something connected or nothing could try.
-const dialScript = `unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
-if command -v curl >/dev/null; then exec curl -sS -m 8 -o /dev/null "$URL"; fi
-if command -v bash >/dev/null; then
-	bash -c 'exec 3<>"/dev/tcp/$HOST/$PORT"' & p=$!
-	(sleep 8; kill -9 $p 2>/dev/null) >/dev/null 2>&1 &
-	wait $p; exit
-fi
-if command -v wget >/dev/null; then exec wget -q -T 8 -t 1 -O /dev/null "$URL"; fi
-exit 0`
-
-// An UnreachableError: the sandbox does not reach the adapter.
-type UnreachableError struct{ URL, Detail string }
-
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the sandbox does not reach the adapter at %s (%s): check ADAPTER_PUBLIC_HOST and ADAPTER_PORT, that the adapter listens on an address "+
-		"that sandboxes can route to (ADAPTER_BIND_HOST), and firewalls between", e.URL, e.Detail)
-}
-
-// NoProxy is the environment that keeps a proxy of the image or the row from
-// catching the way to the adapter; other traffic goes as it did.
-func NoProxy(baseURL string) map[string]string {
-	hosts := "localhost,127.0.0.1,::1"
-	if u, err := url.Parse(baseURL); err == nil && u.Hostname() != "" && net.ParseIP(u.Hostname()).IsLoopback() == false {
-		hosts = u.Hostname() + "," + hosts
-	}
-	return map[string]string{"NO_PROXY": hosts, "no_proxy": hosts}
-}
-
-// Envs reads extra environment given as a JSON object of strings; variable is
-// its name for the error.
-func Envs(variable, object string) (map[string]string, error) {
-	if object == "" {
-		return nil, nil
-	}
-	var envs map[string]string
-	if err := json.Unmarshal([]byte(object), &envs); err != nil {
-		return nil, fmt.Errorf("%s: want a JSON object of strings, {\"NAME\":\"value\"}: %w", variable, err)
-	}
-	return envs, nil
-}
-
-// Tail is the end of a log; "" when there is none.
-func Tail(ctx context.Context, sb sandbox.Sandbox, path string, max int) ([]byte, error) {
-	data, err := sandbox.Tail(ctx, sb, path, max)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return data, err
-}
-
-// LastEvent is the last line of a JSON-lines log that match accepts; nil for none.
-func LastEvent(log []byte, match func(line []byte) bool) []byte {
-	lines := bytes.Split(log, []byte("\n"))
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := bytes.TrimSpace(lines[i]); len(line) > 0 && line[0] == '{' && match(line) {
-			return line
-		}
-	}
-	return nil
-}
-
-// LastLines are the last n lines of a log, as text for a report.
-func LastLines(log []byte, n int) string {
-	lines := bytes.Split(bytes.TrimSpace(log), []byte("\n"))
-	return strings.ToValidUTF8(string(bytes.Join(lines[max(len(lines)-n, 0):], []byte("\n"))), "\uFFFD")
 }

@@ -1,26 +1,39 @@
-// Package claudecode runs Claude Code, the native program alone: neither node
-// nor npm is needed in the sandbox.
+// Package claudecode runs Claude Code: the native program alone, for which
+// neither node nor npm is needed in the sandbox, or, of the older packages that
+// are scripts, node and the package.
+//
+// Versions that were run with it: 2.1.332 (glibc and musl), 2.1.197, and 2.0.30
+// on node 22.23.5, on Linux x86-64.
+//
+// A rollout's boot installs nothing when the image was prepared: run Install in
+// a container of it and commit that, or copy the program to
+// /opt/agentrl/bin/claude in a template's build. See examples/prepare.
 package claudecode
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
 
 	"github.com/agentrl-go/agentrl/harness"
-	"github.com/agentrl-go/agentrl/internal/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
 )
 
 // Options of a Harness.
 type Options struct {
-	Program   harness.Asset // the program, or npm's package @anthropic-ai/claude-code-linux-x64; the zero value uses the image's own
-	Musl      harness.Asset // for images with musl: @anthropic-ai/claude-code-linux-x64-musl
-	Store     *harness.Store
+	// Program is the program, npm's package @anthropic-ai/claude-code-linux-x64
+	// (or -arm64), or a package @anthropic-ai/claude-code of before 2.1, which
+	// needs Node. The zero value uses the image's own.
+	Program harness.Asset
+	// Musl is the program for images with musl, npm's
+	// @anthropic-ai/claude-code-linux-x64-musl. Defaults to Program.
+	Musl harness.Asset
+	// Node is node for Linux, 18 or later, for a Program that is scripts.
+	// Defaults to the image's own.
+	Node      harness.Asset
+	Store     *harness.Store    // defaults to the user's cache directory
 	ExtraArgs string            // shell text, appended last
 	ExtraEnvs map[string]string // merged last
 }
@@ -31,74 +44,47 @@ type Harness struct {
 	cli harness.CLI
 }
 
-// New returns the harness.
-func New(o Options) *Harness {
-	return &Harness{o, harness.CLI{Name: "claude", Store: o.Store, Asset: o.Program, Musl: o.Musl}}
+// New returns the harness. Its error is about the files in o.
+func New(o Options) (*Harness, error) {
+	if o.Store == nil {
+		o.Store = harness.NewStore("")
+	}
+	h := &Harness{o, harness.CLI{
+		Name: "claude", Store: o.Store, Asset: o.Program, Musl: o.Musl, Node: o.Node,
+		Hint: "SLIME_AGENT_CC_TARBALL is npm's package @anthropic-ai/claude-code-linux-x64, which `make harness-assets` brings",
+	}}
+	return h, h.cli.Check()
 }
 
 // DialsBack reports true.
 func (h *Harness) DialsBack() bool { return true }
 
-// Install uploads the program. Claude Code's Bash tool needs bash or zsh, so an
-// image with neither is refused.
+// Install uploads the program unless the image has it. Claude Code's Bash tool
+// needs bash or zsh, so an image with neither is refused.
 func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
 	res, err := sb.Exec(ctx, sandbox.Cmd{Script: "command -v bash || command -v zsh", Replayable: true})
 	if err != nil {
 		return err
 	}
 	if !res.Ok() {
-		return &harness.InstallError{Name: "claude", Reason: "the image has neither bash nor zsh, which its Bash tool needs"}
+		return &harness.InstallError{Name: "claude", Reason: "the image has neither bash nor zsh, which its Bash tool needs: add one to the image, or use codex or mini"}
 	}
 	_, err = h.cli.Install(ctx, sb)
 	return err
 }
 
-// Paths of a run, outside the work directory: the agent's git status must not
-// show them.
-const (
-	logFile    = "/tmp/agentrl-claude.jsonl"
-	promptFile = "/tmp/agentrl-claude.prompt"
-)
-
-// Run runs `claude -p` on the job.
+// Run runs `claude -p` on the job. What the web tools would reach is not there.
 func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
-	var unreachable *harness.UnreachableError
-	if err := harness.Dial(ctx, sb, job.BaseURL); errors.As(err, &unreachable) {
-		return harness.Report{Outcome: harness.Unreachable, Exit: sandbox.Exit{Code: 1}, Log: err.Error()}, nil
-	} else if err != nil {
-		return harness.Report{}, err
-	}
-	if err := sb.WriteFile(ctx, promptFile, sandbox.AgentUser, strings.NewReader(job.Prompt)); err != nil {
-		return harness.Report{}, fmt.Errorf("write prompt: %w", err)
-	}
-	exit, err := sandbox.RunDetached(ctx, sb, sandbox.Detached{
-		Cmd: sandbox.Cmd{Script: h.script(), User: sandbox.AgentUser, Dir: job.Workdir, Env: h.env(job)},
-		Log: logFile, Stop: job.Stop,
+	args := harness.Words("-p", "--permission-mode", "bypassPermissions", "--output-format", "stream-json", "--verbose",
+		"--disable-slash-commands", "--strict-mcp-config", "--disallowedTools", "WebSearch,WebFetch")
+	return h.cli.Run(ctx, sb, harness.Launch{
+		Job: job, Args: strings.TrimSpace(args + " " + h.o.ExtraArgs), Env: h.env(job), Unset: foreign, Read: read,
 	})
-	if err != nil {
-		return harness.Report{}, fmt.Errorf("run claude: %w", err)
-	}
-	log, err := harness.Tail(ctx, sb, logFile, 256<<10)
-	if err != nil {
-		return harness.Report{}, fmt.Errorf("claude's log: %w", err)
-	}
-	return reportOf(exit, log), nil
 }
 
-// script is the command line. The prompt comes by standard input, so that its
-// length is no matter; what the web tools would reach is not there.
-func (h *Harness) script() string {
-	args := []string{"-p", "--permission-mode", "bypassPermissions", "--output-format", "stream-json", "--verbose",
-		"--disable-slash-commands", "--strict-mcp-config", "--disallowedTools", "WebSearch,WebFetch"}
-	for i := range args {
-		args[i] = shell.Quote(args[i])
-	}
-	line := h.cli.Command() + " " + strings.Join(args, " ")
-	if h.o.ExtraArgs != "" {
-		line += " " + h.o.ExtraArgs
-	}
-	return line + " <" + sandbox.Path(promptFile)
-}
+// foreign are variables of an image that would lead to another provider.
+var foreign = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
+	"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"}
 
 // env silences side traffic, pins every model label to ours, and tells the
 // truth about the context window. The names are those that versions 2.1.197 to
@@ -106,9 +92,14 @@ func (h *Harness) script() string {
 func (h *Harness) env(job harness.Job) map[string]string {
 	env := map[string]string{
 		"ANTHROPIC_BASE_URL": job.BaseURL, "ANTHROPIC_AUTH_TOKEN": job.Token,
-		"ANTHROPIC_MODEL": job.Model, "ANTHROPIC_DEFAULT_HAIKU_MODEL": job.Model, "CLAUDE_CODE_SUBAGENT_MODEL": job.Model,
+		"ANTHROPIC_MODEL": job.Model, "ANTHROPIC_SMALL_FAST_MODEL": job.Model, "ANTHROPIC_DEFAULT_HAIKU_MODEL": job.Model,
+		"ANTHROPIC_DEFAULT_SONNET_MODEL": job.Model, "ANTHROPIC_DEFAULT_OPUS_MODEL": job.Model, "CLAUDE_CODE_SUBAGENT_MODEL": job.Model,
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1",
 		"CLAUDE_CODE_ATTRIBUTION_HEADER": "0", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "DISABLE_AUTOUPDATER": "1",
+		"CLAUDE_CONFIG_DIR": harness.DirMark + "/config",
+		// A connection that stays away ends the run after some 15 s instead of
+		// three minutes; a wait within a request is the adapter's and takes none.
+		"CLAUDE_CODE_MAX_RETRIES": "5",
 	}
 	if job.MaxContext > 0 {
 		env["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = strconv.Itoa(job.MaxContext)
@@ -117,7 +108,6 @@ func (h *Harness) env(job harness.Job) map[string]string {
 	if job.MaxTurn > 0 {
 		env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = strconv.Itoa(job.MaxTurn)
 	}
-	maps.Copy(env, harness.NoProxy(job.BaseURL))
 	maps.Copy(env, h.o.ExtraEnvs)
 	return env
 }
@@ -132,32 +122,26 @@ type result struct {
 	Result    string `json:"result"`
 	Turns     int    `json:"num_turns"`
 	Session   string `json:"session_id"`
-	Status    int    `json:"api_error_status"`
 	StopCause string `json:"stop_reason"`
 }
 
-func reportOf(exit sandbox.Exit, log []byte) harness.Report {
-	report := harness.Report{Exit: exit, Outcome: harness.Crashed, Log: harness.LastLines(log, 12)}
-	var r result
-	line := harness.LastEvent(log, func(line []byte) bool {
+func read(log harness.Log, _ sandbox.Exit, r *harness.Report) {
+	r.Version, r.Sessions = initOf(log.Head)
+	line := log.Last(func(line []byte) bool {
 		var e result
 		return json.Unmarshal(line, &e) == nil && e.Type == "result"
 	})
-	said := line != nil && json.Unmarshal(line, &r) == nil
-	report.Turns = r.Turns
-	report.Version, report.Sessions = initOf(log)
-	switch {
-	case exit.State == sandbox.TimedOut:
-		report.Outcome = harness.Budget
-	case exit.State == sandbox.Lost || !said:
-	default:
-		report.Outcome = r.outcome()
+	var said result
+	if line == nil || json.Unmarshal(line, &said) != nil {
+		return
 	}
-	return report
+	r.Turns, r.Outcome = said.Turns, said.outcome()
+	if said.IsError && said.Result != "" {
+		r.Log = said.Result // the log's last lines hold little else, in many words
+	}
 }
 
 func (r result) outcome() harness.Outcome {
-	text := strings.ToLower(r.Result)
 	switch {
 	case r.Subtype == "error_max_turns", r.Terminal == "max_turns":
 		return harness.MaxTurns
@@ -165,36 +149,24 @@ func (r result) outcome() harness.Outcome {
 		return harness.Refused
 	case !r.IsError:
 		return harness.Finished
-	case r.Terminal == "blocking_limit", r.Terminal == "prompt_too_long", strings.Contains(text, "prompt is too long"):
+	case r.Terminal == "blocking_limit", r.Terminal == "prompt_too_long":
 		return harness.ContextExhausted
-	case strings.Contains(text, "unable to connect"), strings.Contains(text, "connection error"), strings.Contains(text, "connection refused"):
-		return harness.Unreachable
-	case r.Status == 400, r.Status == 403, strings.HasPrefix(text, "api error: 40"):
-		return harness.Refused
-	case r.Status >= 500, r.Status == 429, strings.HasPrefix(text, "api error: 5"):
-		return harness.Unreachable
+	case strings.Contains(r.Result, "output token maximum"):
+		return harness.GaveUp // cut again and again
 	}
-	return harness.GaveUp
+	return harness.OutcomeOf(r.Result)
 }
 
-// initOf reads version and session ids from the events in the log.
-func initOf(log []byte) (version string, sessions []string) {
-	seen := map[string]bool{}
-	for line := range strings.SplitSeq(string(log), "\n") {
+// initOf reads version and session of the log's first events.
+func initOf(head []byte) (version string, sessions []string) {
+	for line := range strings.SplitSeq(string(head), "\n") {
 		var e struct {
 			Version string `json:"claude_code_version"`
 			Session string `json:"session_id"`
 		}
-		if json.Unmarshal([]byte(line), &e) != nil {
-			continue
-		}
-		if e.Version != "" {
-			version = e.Version
-		}
-		if e.Session != "" && !seen[e.Session] {
-			seen[e.Session] = true
-			sessions = append(sessions, e.Session)
+		if json.Unmarshal([]byte(line), &e) == nil && e.Session != "" {
+			return e.Version, []string{e.Session}
 		}
 	}
-	return version, sessions
+	return "", nil
 }

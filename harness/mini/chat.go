@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/agentrl-go/agentrl/harness"
@@ -121,13 +120,11 @@ func errorText(data []byte) string {
 // outcomeOf says what an unanswered request means for the run.
 func outcomeOf(err error) harness.Outcome {
 	var status *statusError
-	switch {
-	case !errors.As(err, &status):
+	if !errors.As(err, &status) {
 		return harness.Unreachable
-	case strings.Contains(status.message, "too long") || strings.Contains(status.message, "context length"):
-		return harness.ContextExhausted
-	case status.status >= 500:
-		return harness.Unreachable
+	}
+	if o := harness.OutcomeOf(status.Error()); o != harness.GaveUp {
+		return o
 	}
 	return harness.Refused
 }

@@ -1,7 +1,8 @@
 // Package mini is a small coding agent that runs in this process: a loop that
 // asks the model, over the adapter's HTTP endpoint like any client, with one
 // tool, bash, whose commands it runs in the sandbox. It needs nothing in the
-// sandbox but a shell, and works where the sandbox cannot dial back.
+// sandbox but a shell, and works where the sandbox cannot dial back. Its version
+// is this module's.
 package mini
 
 import (
@@ -76,7 +77,10 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 		message("system", systemPrompt), message("user", job.Prompt),
 	}}
 	outcome, err := a.loop(work)
-	report := harness.Report{Outcome: outcome, Version: "mini", Turns: a.turns, Log: a.last}
+	report := harness.Report{Outcome: outcome, Version: "mini", Turns: a.turns, Log: harness.LastLines([]byte(a.last), 12)}
+	if outcome == harness.Unreachable {
+		report.Log = fmt.Sprintf("the adapter at %s does not serve this process (%s): check that it listens and that its engine answers", job.BaseURL, report.Log)
+	}
 	switch stopped := errors.Is(context.Cause(work), errStopped); {
 	case stopped:
 		report.Outcome, report.Exit.State = harness.Budget, sandbox.TimedOut
@@ -110,7 +114,12 @@ type agent struct {
 	last     string // what the model said last, or why the run ended
 }
 
+// maxCut is how many answers in a row may be cut short without a call before
+// the agent gives up.
+const maxCut = 3
+
 func (a *agent) loop(ctx context.Context) (harness.Outcome, error) {
+	cut := 0
 	for a.turns < a.opts.MaxTurns {
 		reply, err := a.ask(ctx)
 		if err != nil {
@@ -120,12 +129,16 @@ func (a *agent) loop(ctx context.Context) (harness.Outcome, error) {
 		a.turns++
 		a.last = reply.Content
 		a.messages = append(a.messages, reply.raw)
-		if len(reply.ToolCalls) == 0 {
-			if reply.finish == "length" {
-				a.messages = append(a.messages, message("user", "Your answer was cut. Go on, in smaller steps."))
-				continue
-			}
+		switch {
+		case len(reply.ToolCalls) > 0:
+			cut = 0
+		case reply.finish != "length":
 			return harness.Finished, nil
+		case cut == maxCut:
+			return harness.GaveUp, nil
+		default:
+			cut++
+			a.messages = append(a.messages, message("user", "Your answer was cut. Go on, in smaller steps."))
 		}
 		for _, call := range reply.ToolCalls {
 			result, err := a.call(ctx, call)

@@ -6,6 +6,8 @@
 //	ANTHROPIC_BASE_URL  BaseURL           ANTHROPIC_AUTH_TOKEN  the session's token
 //	AGENTRL_BASE_URL    BaseURL           AGENTRL_TOKEN         the session's token
 //	AGENTRL_MODEL       the model label   AGENTRL_PROMPT        the task instruction
+//
+// What was run with it: shell scripts around curl.
 package shell
 
 import (
@@ -49,13 +51,19 @@ func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
 }
 
 // logFile is outside the work directory, where the agent's git status would show it.
-const logFile = "/tmp/agentrl-agent.log"
+const logFile = "/tmp/agentrl-shell.log"
 
 // Run runs the command as a detached job. Its exit status is the outcome: 0 is
 // Finished, anything else GaveUp.
 func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
+	var unreachable *harness.UnreachableError
+	if err := harness.Dial(ctx, sb, job.BaseURL); errors.As(err, &unreachable) {
+		return harness.Report{Outcome: harness.Unreachable, Exit: sandbox.Exit{Code: 1}, Log: err.Error()}, nil
+	} else if err != nil {
+		return harness.Report{}, err
+	}
 	exit, err := sandbox.RunDetached(ctx, sb, sandbox.Detached{
-		Cmd: sandbox.Cmd{Script: h.command, User: sandbox.AgentUser, Dir: job.Workdir, Env: map[string]string{
+		Cmd: sandbox.Cmd{Script: harness.Direct(job.BaseURL) + "\n" + h.command, User: sandbox.AgentUser, Dir: job.Workdir, Env: map[string]string{
 			"OPENAI_BASE_URL": job.BaseURL + "/v1", "OPENAI_API_KEY": job.Token,
 			"ANTHROPIC_BASE_URL": job.BaseURL, "ANTHROPIC_AUTH_TOKEN": job.Token,
 			"AGENTRL_BASE_URL": job.BaseURL, "AGENTRL_TOKEN": job.Token,
@@ -77,7 +85,7 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 		report.Outcome = harness.GaveUp
 	}
 	if tail, err := sandbox.Tail(ctx, sb, logFile, 4096); err == nil {
-		report.Log = string(tail)
+		report.Log = harness.LastLines(tail, 12)
 	}
 	return report, nil
 }

@@ -33,6 +33,10 @@ type creation struct {
 	egress   *network
 	internet *bool
 	env      map[string]string
+
+	// suspects are the labels of creates that were not answered and not found:
+	// a server that places slowly may still make them.
+	suspects []string
 }
 
 // network is the part of a create that restricts the sandbox's own calls.
@@ -134,7 +138,7 @@ func seconds(d time.Duration) int { return max(int((d+time.Second-1)/time.Second
 
 // create makes one sandbox. Each try has its own label, so that a late
 // success of an earlier one is found by it and by nothing else.
-func (p *Provider) create(ctx context.Context, c creation) (made, error) {
+func (p *Provider) create(ctx context.Context, c *creation) (made, error) {
 	var m made
 	err := retry.Do(ctx, p.opts.Wait, func(int) (err error) {
 		m, err = p.createOnce(ctx, c)
@@ -145,6 +149,9 @@ func (p *Provider) create(ctx context.Context, c creation) (made, error) {
 		}
 		return retry.Verdict{Again: transient(err), After: wait(err)}
 	})
+	if err != nil && len(c.suspects) > 0 && !errors.As(err, new(*lostCreateError)) {
+		err = &lostCreateError{c.suspects[0], err}
+	}
 	return m, err
 }
 
@@ -163,9 +170,9 @@ func (e *lostCreateError) Error() string {
 // read as if nothing had been made.
 func (e *lostCreateError) Unwrap() error { return sandbox.ErrUnresponsive }
 
-func (p *Provider) createOnce(ctx context.Context, c creation) (made, error) {
+func (p *Provider) createOnce(ctx context.Context, c *creation) (made, error) {
 	label := nonce()
-	m, err := p.post(ctx, c, label)
+	m, err := p.post(ctx, *c, label)
 	if err == nil && m.SandboxID == "" {
 		err = &transportError{err: errors.New("create's reply has no sandboxID"), sent: true}
 	}
@@ -179,6 +186,9 @@ func (p *Provider) createOnce(ctx context.Context, c creation) (made, error) {
 	case ferr != nil:
 		return made{}, &lostCreateError{label, errors.Join(err, ferr)}
 	case found.SandboxID == "":
+		if errors.As(err, new(*transportError)) {
+			c.suspects = append(c.suspects, label)
+		}
 		return made{}, err
 	case ctx.Err() != nil:
 		return made{}, errors.Join(err, p.kill(context.WithoutCancel(ctx), found.SandboxID))

@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2b_test
 
 import (
@@ -263,5 +265,25 @@ func TestResolvers(t *testing.T) {
 		if _, err := e2b.ReadTemplateMap(file); err == nil {
 			t.Errorf("template map %s: no error", bad)
 		}
+	}
+}
+
+// TestLateCreate: a create that the client gave up on may still be carried out
+// by the server; the sandbox that was made in its place takes it along.
+func TestLateCreate(t *testing.T) {
+	srv, p := start(t, e2btest.Options{}, func(o *e2b.Options) { o.CreateTimeout = 500 * time.Millisecond })
+	srv.Inject(e2btest.Fault{Kind: e2btest.Slow, Op: "create", After: 1500 * time.Millisecond})
+	sb := boot(t, p, sandbox.Spec{})
+	for range 60 {
+		if len(srv.Live()) == 2 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if n := len(srv.Live()); n != 2 {
+		t.Fatalf("%d are alive, want the late one too", n)
+	}
+	if err := sb.Close(); err != nil || len(srv.Live()) > 0 {
+		t.Errorf("Close: %v; alive %v", err, srv.Live())
 	}
 }

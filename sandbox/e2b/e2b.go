@@ -177,11 +177,12 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	if err != nil {
 		return nil, fmt.Errorf("e2b: create: %w", err)
 	}
-	made, err := p.create(ctx, body)
+	made, err := p.create(ctx, &body)
 	if err != nil {
 		return nil, fmt.Errorf("e2b: create: %w", err)
 	}
 	sb := newSandbox(p, made, spec, body.env)
+	sb.suspects = body.suspects
 	if err := sb.boot(ctx, spec); err != nil {
 		if cerr := sb.Close(); cerr != nil {
 			// Neither error's kind is shown: it would read as if nothing had been left.

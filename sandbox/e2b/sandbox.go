@@ -22,6 +22,7 @@ type Sandbox struct {
 	token    string // envd's access token; "" where the server has none
 	template string
 	env      map[string]string
+	suspects []string // labels of creates before this one that may have come late
 
 	life context.Context // ends when Close begins, and with it what is running
 	end  context.CancelCauseFunc
@@ -63,7 +64,26 @@ func (s *Sandbox) Close() error {
 	if err := s.p.kill(context.Background(), s.id); err != nil {
 		return fmt.Errorf("e2b: close %s: %w", s.id, err)
 	}
+	if err := s.killSuspects(); err != nil {
+		return fmt.Errorf("e2b: close %s: %w", s.id, err)
+	}
 	s.closed = true
+	return nil
+}
+
+// killSuspects destroys what earlier tries of this create made after all.
+func (s *Sandbox) killSuspects() error {
+	for _, label := range s.suspects {
+		late, err := s.p.List(context.Background(), map[string]string{createLabel: label})
+		if err != nil {
+			return err
+		}
+		for _, l := range late {
+			if err := s.p.kill(context.Background(), l.ID); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -162,6 +162,12 @@ type Config struct {
 	// RunDir is where each rollout leaves its record. Defaults to none.
 	RunDir string `env:"AGENTRL_RUN_DIR"`
 
+	// EngineFields are further fields of each /generate request, such as
+	// {"return_routed_experts": true}, and EngineWants the fields of meta_info
+	// that must come back for them: an answer without one fails. With any
+	// wanted, Hooks.Turn gets meta_info as Meta. Default to none.
+	EngineFields map[string]any
+	EngineWants  []string
 	// GradeEmpty runs the tests for an empty patch too, instead of giving it
 	// reward 0 without a sandbox: a preflight needs that. Defaults to false;
 	// Compat "slime" sets it.
@@ -365,6 +371,9 @@ func publicURL(cfg Config, h harness.Harness) (string, error) {
 // portMark stands for the port until the listener has one.
 const portMark = "PORT"
 
+// abortPolicies are the values of Config.OnAbort.
+var abortPolicies = map[string]adapter.AbortPolicy{"continue": adapter.Continue, "restart": adapter.Restart, "fail": adapter.Fail}
+
 // adapterOptions loads what the trainer's args name.
 func adapterOptions(cfg Config, args Args) (adapter.Options, error) {
 	o := adapter.Options{
@@ -372,6 +381,9 @@ func adapterOptions(cfg Config, args Args) (adapter.Options, error) {
 		Trajectory: trajectory.Options{Policy: trajectory.Exact, ForkThreshold: int(cfg.ForkThreshold)},
 		MaxContext: args.MaxContextLen,
 		Model:      "agentrl",
+		OnAbort:    abortPolicies[cfg.OnAbort],
+		Extra:      cfg.EngineFields,
+		Want:       cfg.EngineWants,
 	}
 	if cfg.Trajectory == "canonical" {
 		o.Trajectory.Policy = trajectory.Canonical

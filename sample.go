@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -48,6 +49,10 @@ type Sample struct {
 
 	// Extra holds the JSON fields that are not named above.
 	Extra map[string]json.RawMessage
+
+	// Segment is the token sequence that the sample was made of, with its turns
+	// and its proof; nil where there is none. It is not part of the JSON.
+	Segment *trajectory.Segment
 
 	// Err is why an aborted sample was aborted. It is not part of the JSON,
 	// where metadata.failure says the same.
@@ -295,18 +300,20 @@ func (s Sample) asBase() (base Sample, attempt int) {
 	return base, attempt
 }
 
-// intOf reads a small number of JSON metadata, however it is held.
+// intOf reads a small number of JSON metadata, however it is held: other
+// programs write a count as 3.0.
 func intOf(v any) int {
-	switch n := v.(type) {
-	case int:
-		return n
-	case int64:
-		return int(n)
-	case float64:
-		return int(n)
-	case json.Number:
-		i, _ := n.Int64()
-		return int(i)
+	if n, ok := v.(json.Number); ok {
+		f, _ := n.Float64()
+		return int(f)
+	}
+	switch n := reflect.ValueOf(v); {
+	case n.CanInt():
+		return int(n.Int())
+	case n.CanUint():
+		return int(n.Uint())
+	case n.CanFloat():
+		return int(n.Float())
 	}
 	return 0
 }
@@ -315,6 +322,7 @@ func intOf(v any) int {
 func placeholder(base Sample) Sample {
 	reward := 0.0
 	s := base
+	s.Segment = nil
 	s.Metadata = maps.Clone(base.Metadata)
 	s.Tokens, s.Response, s.ResponseLength = []int32{0, 0}, "", 1
 	s.LossMask, s.RolloutLogProbs = []int8{0}, []float32{0}
@@ -329,7 +337,7 @@ func trained(base Sample, seg trajectory.Segment, reward float64, truncatedStatu
 	s.Metadata = maps.Clone(base.Metadata)
 	s.Tokens, s.Response, s.ResponseLength = seg.Tokens, seg.Text, len(seg.LossMask)
 	s.LossMask, s.RolloutLogProbs = seg.LossMask, seg.LogProbs
-	s.WeightVersions = nil
+	s.WeightVersions, s.Segment = nil, &seg
 	for _, span := range seg.Versions {
 		if !slices.Contains(s.WeightVersions, span.Version) {
 			s.WeightVersions = append(s.WeightVersions, span.Version)

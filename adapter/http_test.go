@@ -145,7 +145,7 @@ func TestBadTokensLeaveNothing(t *testing.T) {
 	began := time.Now()
 	var wg sync.WaitGroup
 	var refused atomic.Int64
-	const n = 20000
+	const n = 8000
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range n / 4 {

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -22,38 +23,52 @@ func (Messages) Respond(w http.ResponseWriter, req *chat.Request) chat.Responder
 }
 
 type responder struct {
-	w      *wire.Writer
-	header http.Header
-	stream bool
-	model  string
+	w       *wire.Writer
+	header  http.Header
+	stream  bool
+	model   string
+	started bool // message_start was sent
 }
 
 type dict = map[string]any
 
-// KeepAlive sends a ping, which resets Claude Code's timers; in an answer that
-// is no stream, a blank before the JSON.
+// KeepAlive begins the message, without counts, and after that sends pings,
+// which reset Claude Code's timers once the message has begun. In an answer that
+// is no stream it sends a blank before the JSON.
 func (r *responder) KeepAlive() error {
-	if !r.stream {
+	switch {
+	case !r.stream:
 		return r.w.Space()
+	case !r.started:
+		// Claude Code takes messages of one id for one: it must be new.
+		return r.start(rand.Text(), usage(chat.Answer{}))
 	}
 	return r.w.Event("ping", dict{"type": "ping"})
+}
+
+// start begins the message of a stream.
+func (r *responder) start(id string, usage dict) error {
+	r.started = true
+	m := r.message(id)
+	m["content"], m["stop_reason"] = []any{}, nil
+	m["usage"] = usage
+	return r.w.Event("message_start", dict{"type": "message_start", "message": m})
 }
 
 // Answer sends the turn. Claude Code executes the calls of a stream as soon as
 // it has read them, whatever comes after.
 func (r *responder) Answer(a chat.Answer) error {
 	if !r.stream {
-		m := r.message(a)
+		m := r.message(a.Turn)
 		m["content"], m["stop_reason"], m["usage"] = content(a), stopReason(a), usage(a)
 		return r.w.JSON(http.StatusOK, m)
 	}
-	start := r.message(a)
-	start["content"], start["stop_reason"] = []any{}, nil
-	u := usage(a)
-	u["output_tokens"] = 0
-	start["usage"] = u
-	if err := r.w.Event("message_start", dict{"type": "message_start", "message": start}); err != nil {
-		return err
+	if !r.started {
+		u := usage(a)
+		u["output_tokens"] = 0
+		if err := r.start(a.Turn, u); err != nil {
+			return err
+		}
 	}
 	for i, b := range streamed(a) {
 		if err := r.block(i, b); err != nil {
@@ -67,8 +82,8 @@ func (r *responder) Answer(a chat.Answer) error {
 	return r.w.Event("message_stop", dict{"type": "message_stop"})
 }
 
-func (r *responder) message(a chat.Answer) dict {
-	return dict{"id": "msg_" + a.Turn, "type": "message", "role": "assistant", "model": r.model, "stop_sequence": nil}
+func (r *responder) message(id string) dict {
+	return dict{"id": "msg_" + id, "type": "message", "role": "assistant", "model": r.model, "stop_sequence": nil}
 }
 
 // A piece is one block of a stream: how it starts, and its deltas.

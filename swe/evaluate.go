@@ -41,13 +41,27 @@ func (w *Workspace) Evaluate(ctx context.Context, sb sandbox.Sandbox, p Patch, o
 	case err != nil:
 		return Evaluation{}, err
 	case report.Tier == "":
-		return g.finish(p, report, Verdict(PatchRejected, report.Rejection)), nil
+		return g.finish(p, report, Verdict(rejection(p, report, o), report.Rejection)), nil
 	}
 	e, err := run(ctx, g)
 	if err != nil {
 		return Evaluation{}, err
 	}
 	return g.finish(p, report, e), nil
+}
+
+// rejection says whose fault it is that a patch does not apply. A captured
+// patch fits the base that it was captured on: if it does not apply there, its
+// bytes were changed on the way, and if it meets another base, the set-up does
+// not give the same twice. Only of a foreign patch it is the patch's.
+func rejection(p Patch, report ApplyReport, o GradeOptions) Outcome {
+	switch {
+	case p.ResultTree == "" || o.AsPatched:
+		return PatchRejected
+	case report.Drift:
+		return BaseBroken
+	}
+	return GraderError
 }
 
 // finish adds what is known of every graded patch.

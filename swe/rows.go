@@ -17,7 +17,7 @@ var shellWords = regexp.MustCompile(`^[A-Za-z0-9/_.+-]+( [A-Za-z0-9/_.=+-]+)*$`)
 // their grader's.
 func RowKeys() []string {
 	return []string{"image", "workdir", "instance_id", "problem_statement", "pre_commands", "remote_env_info",
-		"env", "path_prefix", "shell", "protected_paths", "tools"}
+		"env", "path_prefix", "shell", "protected_paths", "tools", "grading_egress"}
 }
 
 // ReadRow reads what a row says beside its grader, from metadata and, for what
@@ -67,7 +67,9 @@ func (w *Workspace) ReadRow(row Row) (Spec, error) {
 // SpecOf is the workspace's Spec: both sandboxes are of one image.
 func (w *Workspace) SpecOf(id, image string) Spec {
 	box := sandbox.Spec{Image: image, Workdir: w.Workdir, Env: w.Env}
-	return Spec{InstanceID: id, ProblemStatement: w.Statement, Agent: box, Grader: box}
+	spec := Spec{InstanceID: id, ProblemStatement: w.Statement, Agent: box, Grader: box}
+	spec.Grader.Egress = w.egress
+	return spec
 }
 
 // NeedStatement refuses a row that tells the agent nothing.
@@ -120,7 +122,7 @@ func labelID(label json.RawMessage) string {
 
 // ReadCommon reads the keys that only we know: env (an object of strings),
 // path_prefix, tools and protected_paths (lists; the last overrides TestFiles),
-// shell (words).
+// shell (words), grading_egress ("off": the tests need no network).
 func (w *Workspace) ReadCommon(f Fields) error {
 	var err error
 	if w.Env, err = f.Texts("env"); err != nil {
@@ -137,6 +139,14 @@ func (w *Workspace) ReadCommon(f Fields) error {
 	}
 	if w.Shell != "" && !shellWords.MatchString(w.Shell) {
 		return f.Error("shell", `a program and its options without quoting, like "bash -l"`)
+	}
+	egress, err := f.Text("grading_egress")
+	if err != nil {
+		return err
+	}
+	w.egress = sandbox.Egress(egress)
+	if w.egress != sandbox.EgressOpen && w.egress != sandbox.EgressOff {
+		return f.Error("grading_egress", "off, or nothing")
 	}
 	protected, err := f.List("protected_paths")
 	w.Protected = Globs(protected)

@@ -44,9 +44,11 @@ theirs() (
 	for f in "$d/HEAD" "$d/config" "$d/packed-refs" "$d/commondir"; do
 		[ ! -e "$f" ] || [ -f "$f" ] || exit 0
 	done
+	limit= # a ref may be a pipe that nobody writes to
+	! command -v timeout >/dev/null || limit='timeout 20'
 	env -i PATH=/usr/bin:/bin LC_ALL=C HOME="$SNAP/home" XDG_CONFIG_HOME="$SNAP/home" GIT_CONFIG_NOSYSTEM=1 \
 		GIT_CONFIG_GLOBAL="$SNAP/gitconfig" GIT_OPTIONAL_LOCKS=0 GIT_NO_REPLACE_OBJECTS=1 \
-		"$(cat "$SNAP/git")" -c core.fsmonitor=false -c core.hooksPath=/dev/null --git-dir="$d" "$@" 2>/dev/null || :
+		$limit "$(cat "$SNAP/git")" -c core.fsmonitor=false -c core.hooksPath=/dev/null --git-dir="$d" "$@" 2>/dev/null || :
 )
 
 # The state directory, made once and whole: a second start begins anew.
@@ -111,6 +113,9 @@ lists() {
 	find . -name .git -prune -o \( -type p -o -type s -o -type b -o -type c \) -print0 >"$SNAP/special"
 	find . -name .git -prune -o \( -type p -o -type s -o -type b -o -type c \) -exec rm -f {} +
 	find . -name .git -prune -o -type f -size +"$2"c -print0 >"$SNAP/big"
+	# A repository in the place of a file of the index would not be listed.
+	find . -mindepth 2 -name .git -prune -exec sh -c 'for p; do printf "%s\0" "${p%/.git}"; done' sh {} + >"$SNAP/inner"
+	g update-index --force-remove -z --stdin <"$SNAP/inner"
 	g ls-files -z -o --exclude-standard --exclude-from="$SNAP/$1" >"$SNAP/other"
 	g ls-files -z -o -i --directory --exclude-standard --exclude-from="$SNAP/$1" >"$SNAP/ignored"
 	g ls-files -z >"$SNAP/base"

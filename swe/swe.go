@@ -102,8 +102,8 @@ const (
 	Solved        Outcome = "solved"
 	Failed        Outcome = "failed"
 	Partial       Outcome = "partial"
-	PatchRejected Outcome = "patch_rejected"
-	EmptyPatch    Outcome = "empty_patch" // not graded: reward 0, applied, kept
+	PatchRejected Outcome = "patch_rejected" // of a foreign patch
+	EmptyPatch    Outcome = "empty_patch"    // not graded: reward 0, applied, kept
 	EvalTimeout   Outcome = "eval_timeout"
 	NoEvidence    Outcome = "no_evidence"
 	GraderError   Outcome = "grader_error"

@@ -31,6 +31,8 @@ type Workspace struct {
 	Tools      []string          // programs that have to be there; git always
 	Protected  Globs             // files that grading takes from the base, whatever the patch did to them
 	Scrub      bool              // the agent finds no commits but HEAD's own history
+
+	egress sandbox.Egress // of the grading sandbox
 }
 
 // A Step is a command of a workspace's set-up. It has to succeed.

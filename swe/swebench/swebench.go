@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -216,6 +217,10 @@ func (t *task) run(ctx context.Context, g *swe.Grading) (swe.Evaluation, error) 
 	return t.verdict(run, t.judge.Judge(string(log)), string(log)), nil
 }
 
+// notRun: the shell found no command to run. Whoever removed it, nothing is
+// known of the patch.
+var notRun = regexp.MustCompile(exitMark + `12[67]\b`)
+
 // verdict tells what the row, the environment and the patch did.
 func (t *task) verdict(run swe.TestRun, r Report, log string) swe.Evaluation {
 	var e swe.Evaluation
@@ -224,8 +229,10 @@ func (t *task) verdict(run swe.TestRun, r Report, log string) swe.Evaluation {
 		e = run.Verdict(swe.GraderError, "the environment failed: "+r.InfraReason)
 	case !r.Found && strings.Contains(log, "error: patch failed") && !strings.Contains(log, startMark):
 		e = run.Verdict(swe.GraderError, "the row's test patch does not apply")
-	case !r.Found:
-		e = run.Verdict(swe.NoEvidence, r.Why)
+	case !r.Found && notRun.MatchString(log):
+		e = run.Verdict(swe.GraderError, "the tests' command can't be run: it exits with 126 or 127")
+	case !r.Found, len(r.Statuses.Map()) == 0 && !t.judge.FailOnly:
+		e = run.Verdict(swe.NoEvidence, cmp.Or(r.Why, "the log has no result in it"))
 	default:
 		e = run.Verdict(swe.Grade(r.F2P, r.P2P), fmt.Sprintf("fail-to-pass %s, pass-to-pass %s", r.F2P, r.P2P))
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
@@ -57,9 +59,20 @@ func (ses *session) join(key flightKey, req *chat.Request, d chat.Dialect) *flig
 	ses.noteRewrites(req.Rewrites)
 	go func() {
 		defer close(f.done)
-		f.err = ses.generate(f, d)
+		f.err = ses.guarded(f, d)
 	}()
 	return f
+}
+
+// guarded is generate, of which no panic comes out: a fault in a template or a
+// parser costs its session, not the trainer's process.
+func (ses *session) guarded(f *flight, d chat.Dialect) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a turn: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return ses.generate(f, d)
 }
 
 // noteRewrites keeps how often each canonicalisation was needed in one request.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/adapter/parse"
 	"github.com/agentrl-go/agentrl/adapter/sglang"
 	"github.com/agentrl-go/agentrl/adapter/sglang/sglangtest"
 )
@@ -201,5 +202,22 @@ func TestEngineFaultIsTheSessionsError(t *testing.T) {
 				t.Errorf("FinishSession: %d turns, %v", rec.Turns, err)
 			}
 		})
+	}
+}
+
+// panicking is a parser with a fault.
+type panicking struct{}
+
+func (panicking) Parse(parse.Input) parse.Result { panic("fault in the parser") }
+
+func TestPanicInATurnIsTheSessionsError(t *testing.T) {
+	r := newRig(t, sglangtest.Options{Policy: say("x")}, func(o *adapter.Options) { o.Parser = panicking{} })
+	ses := r.open("s", adapter.SessionOptions{})
+	status, _, err := r.post(context.Background(), ses.Token, map[string]any{"messages": []any{user("x")}})
+	if err != nil || status != 400 {
+		t.Errorf("status %d, error %v, want 400", status, err)
+	}
+	if err := r.server.SealSession(context.Background(), "s"); err == nil || !strings.Contains(err.Error(), "fault in the parser") {
+		t.Errorf("SealSession: %v, want the panic", err)
 	}
 }

@@ -155,7 +155,7 @@ func (ses *session) admit(kind chat.Kind) error {
 	defer ses.mu.Unlock()
 	switch {
 	case ses.fatal != nil:
-		return &chat.Refusal{Kind: chat.Stop, Message: "the session has failed: " + ses.fatal.Error()}
+		return failedSession()
 	case kind == chat.SideCall:
 		return nil
 	case ses.opts.MaxTurns > 0 && ses.turns >= ses.opts.MaxTurns:

@@ -29,7 +29,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 	req, err := rt.dialect.Decode(r, body)
 	if err != nil {
 		ses.misunderstood(r.URL.Path, body, err)
-		rt.dialect.Respond(w, nil).Refuse(refusalOf(err))
+		rt.dialect.Respond(w, nil).Refuse(misunderstanding(err))
 		return
 	}
 	resp := rt.dialect.Respond(w, req)
@@ -180,6 +180,21 @@ func refusalOf(err error) *chat.Refusal {
 		return unknownSession()
 	case errors.As(err, &engine) && engine.Kind == sglang.Unavailable:
 		return &chat.Refusal{Kind: chat.TryAgain, Message: "the engine is not available"}
+	}
+	return failedSession()
+}
+
+// failedSession tells the client no more than that: what went wrong is for the
+// trainer to know, not for the policy.
+func failedSession() *chat.Refusal {
+	return &chat.Refusal{Kind: chat.Stop, Message: "the session has failed"}
+}
+
+// misunderstanding says what was wrong with a request.
+func misunderstanding(err error) *chat.Refusal {
+	var refusal *chat.Refusal
+	if errors.As(err, &refusal) {
+		return refusal
 	}
 	return &chat.Refusal{Kind: chat.Stop, Message: err.Error()}
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,10 +23,17 @@ func TestReapPlain(t *testing.T) {
 	sandboxtest.TestReap(t, func(dir string) sandbox.Provider { return &Provider{Dir: dir, Want: Plain} }, sandbox.Spec{}, listHere)
 }
 
-// listHere lists what there is of sandboxes in a directory: directories of
+// listHere lists what there is of sandboxes in a directory or below it: directories of
 // theirs, mount namespaces with mounts of it, and processes of plain ones.
 func listHere(dir string) ([]string, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "sandboxes", "*"))
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && filepath.Base(filepath.Dir(path)) == "sandboxes" {
+			names = append(names, path)
+			return fs.SkipDir
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -39,10 +47,10 @@ func listHere(dir string) ([]string, error) {
 		mounts, _ := os.ReadFile(proc + "/mounts")
 		line, _ := os.ReadFile(proc + "/cmdline")
 		ns, _ := os.Readlink(proc + "/ns/mnt")
-		if bytes.Contains(env, []byte(sandbox.RootVar+"="+dir+"/sandboxes/")) {
+		if bytes.Contains(env, []byte(sandbox.RootVar+"="+dir+"/")) {
 			names = append(names, fmt.Sprintf("process %s %.60q", proc, line))
 		}
-		if bytes.Contains(mounts, []byte(dir+"/sandboxes/")) && !seen[ns] {
+		if bytes.Contains(mounts, []byte(dir+"/")) && !seen[ns] {
 			seen[ns] = true
 			names = append(names, "namespace "+ns)
 		}

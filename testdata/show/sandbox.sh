@@ -30,4 +30,8 @@ show_bench 'speed: local' ./sandbox/local '^BenchmarkLocal$' -timeout 20m
 show_bench 'speed: e2b' ./sandbox/e2b '^(BenchmarkSandbox|BenchmarkDataFrame)$' -timeout 20m
 show_bench 'e2b: requests of 500 waiting jobs' ./sandbox/e2b '^BenchmarkWaiting$' -benchtime 1x
 show_bench 'speed: docker' ./sandbox/docker '^BenchmarkSandbox$' -timeout 20m
+show_test '2,000 calls, 16 slots, 30 s boots, in virtual time' . '^TestWaitingIsNotChargedToTheGuard$'
+show_test '2,000 creates at 5/s, 1,000 alive' . '^TestCreationRateAndLiveCapAreKept$'
+show_test '429 with and without Retry-After' . '^TestRateLimitIsWaitedOut$'
+show_test 'circuit breaker' . '^TestBreaker'
 finish

@@ -14,17 +14,27 @@ import (
 type EngineOptions struct {
 	Misread  bool          // the policy gets the last character of the token wrong
 	PerToken time.Duration // how slowly it samples; 0 is at once
+
+	Edit    func(answer map[string]any) // changes each answer; nil for none
+	Experts bool                        // it gives routed experts to those who ask
 }
 
 // NewEngine is an engine double that serves the policy over the tokenizer: all
 // that the policy knows is the ids that it is sent.
 func NewEngine(tok *token.Tokenizer, o EngineOptions) *Engine {
 	return &Engine{sglangtest.New(sglangtest.Options{
-		Decode: tok.Decode, EOS: eos(tok), PerToken: o.PerToken,
+		Decode: tok.Decode, EOS: eos(tok), PerToken: o.PerToken, ExpertsEnabled: o.Experts,
 		Policy: func(call sglangtest.Call) sglangtest.Output {
-			return sglangtest.Output{IDs: tok.Encode(next(tok.Decode(call.Prompt), o.Misread))}
+			return sglangtest.Output{IDs: tok.Encode(next(tok.Decode(call.Prompt), o.Misread)), Fault: fault(o.Edit)}
 		},
 	})}
+}
+
+func fault(edit func(map[string]any)) *sglangtest.Fault {
+	if edit == nil {
+		return nil
+	}
+	return &sglangtest.Fault{Edit: edit}
 }
 
 // An Engine is the double with what the policy sampled.

@@ -161,6 +161,17 @@ type Config struct {
 	RunID string `env:"AGENTRL_RUN_ID"`
 	// RunDir is where each rollout leaves its record. Defaults to none.
 	RunDir string `env:"AGENTRL_RUN_DIR"`
+	// RunSample is the share of the rollouts that leave a record; aborted ones
+	// always do. Defaults to 1.
+	RunSample float64 `env:"AGENTRL_RUN_SAMPLE"`
+	// RunMaxMB and RunKeep bound the records in RunDir, in MiB and in number:
+	// the oldest are removed, down to nine tenths. Default to no limit.
+	RunMaxMB int `env:"AGENTRL_RUN_MAX_MB"`
+	RunKeep  int `env:"AGENTRL_RUN_KEEP"`
+	// AdminAddr is where the live view is served, "HOST:PORT" or "PORT": what
+	// each rollout is doing, and pprof. Without a host it is the loopback's.
+	// Defaults to none.
+	AdminAddr string `env:"AGENTRL_ADMIN_ADDR"`
 
 	// EngineFields are further fields of each /generate request, such as
 	// {"return_routed_experts": true}, and EngineWants the fields of meta_info
@@ -207,6 +218,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.EvalRetries, 1)
 	setDefault(&c.Breaker, 20)
 	setDefault(&c.RunID, "run-"+randomID())
+	setDefault(&c.RunSample, 1)
 	return c
 }
 
@@ -278,6 +290,9 @@ func New(cfg Config, args Args) (*Generator, error) {
 	}
 	if err := g.serve(options, public, ledger); err != nil {
 		return nil, err
+	}
+	if err := g.openAdmin(); err != nil {
+		return nil, errors.Join(err, g.Close())
 	}
 	for _, w := range cfg.Warnings {
 		slog.Warn("configuration", "warning", w)

@@ -215,6 +215,14 @@ func (c *Config) checkEnv(vars map[string]string) error {
 	atLeast("SLIME_AGENT_SANDBOX_RPC_RETRIES", c.RPCRetries, 0)
 	atLeast("AGENTRL_MAX_TURNS", c.MaxTurns, 0)
 	atLeast("AGENTRL_MAX_SANDBOXES", c.MaxSandboxes, 0)
+	atLeast("AGENTRL_RUN_MAX_MB", c.RunMaxMB, 0)
+	atLeast("AGENTRL_RUN_KEEP", c.RunKeep, 0)
+	if set("AGENTRL_RUN_SAMPLE") && (c.RunSample <= 0 || c.RunSample > 1) {
+		refuse("AGENTRL_RUN_SAMPLE", "a share above 0, at most 1; to record nothing leave AGENTRL_RUN_DIR empty")
+	}
+	if _, err := c.adminAddr(); err != nil {
+		errs = append(errs, err)
+	}
 	if c.CreatesPerSec < 0 {
 		refuse("AGENTRL_CREATES_PER_SEC", "0 or more")
 	}

@@ -75,18 +75,20 @@ type Generator struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 
-	once   sync.Once
-	shared *shared // boot gates and breaker: the process's, or this Generator's own
-	tele   *telemetry
-	broken error // why the Generator cannot run
-	live   liveSet
-	args   Args
-	closer func() error // what New opened
+	once    sync.Once
+	shared  *shared // boot gates and breaker: the process's, or this Generator's own
+	tele    *telemetry
+	broken  error // why the Generator cannot run
+	live    liveSet
+	records *runWriter // nil: none are kept
+	admin   *admin     // nil: there is no live view
+	args    Args
+	closer  func() error // what New opened
 }
 
 // Generate runs one rollout: see the package function.
 func (g *Generator) Generate(ctx context.Context, base Sample, params SamplingParams) ([]Sample, error) {
-	return g.rollout(ctx, base, params, g.Protocol, (*rollout).samples)
+	return g.rollout(ctx, base, params, g.Protocol, export{"generate", (*rollout).samples})
 }
 
 // Evaluate runs one rollout by EvalProtocol: see the package function.
@@ -95,7 +97,7 @@ func (g *Generator) Evaluate(ctx context.Context, base Sample, params SamplingPa
 	if protocol == nil {
 		protocol = g.Protocol
 	}
-	return g.rollout(ctx, base, params, protocol, (*rollout).measured)
+	return g.rollout(ctx, base, params, protocol, export{"evaluate", (*rollout).measured})
 }
 
 // Grade grades a patch for the row without an agent: for preflight and for
@@ -106,7 +108,7 @@ func (g *Generator) Grade(ctx context.Context, row Sample, patch swe.Patch) (swe
 	if g.broken != nil {
 		return swe.Evaluation{}, g.broken
 	}
-	r := newRollout(g, row, nil, g.Protocol, nil)
+	r := newRollout(g, row, nil, g.Protocol, export{})
 	var eval swe.Evaluation
 	err := r.under(ctx, func(ctx context.Context) (err error) {
 		eval, err = r.gradeOnly(ctx, patch)
@@ -115,8 +117,11 @@ func (g *Generator) Grade(ctx context.Context, row Sample, patch swe.Patch) (swe
 	return eval, err
 }
 
-// export makes the samples of a rollout that was graded.
-type export func(r *rollout, rec adapter.Record, work work, eval swe.Evaluation) ([]Sample, error)
+// An export is what a call is for.
+type export struct {
+	mode string
+	make func(r *rollout, rec adapter.Record, work work, eval swe.Evaluation) ([]Sample, error) // the samples of a rollout that was graded
+}
 
 func (g *Generator) rollout(ctx context.Context, base Sample, params SamplingParams, p swe.Protocol, out export) ([]Sample, error) {
 	g.once.Do(g.prepare)
@@ -150,7 +155,8 @@ type rollout struct {
 	attempt  int
 	instance string
 	log      *slog.Logger
-	start    time.Time
+	born     time.Time // when it was called
+	start    time.Time // when the breaker let it in
 	ctx      context.Context
 	guard    *clock
 	session  adapter.Session
@@ -158,17 +164,20 @@ type rollout struct {
 	sandboxID string
 	patch     []byte
 	outcome   swe.Outcome
+	draft     *draft // nil: no record is kept
 
 	mu    sync.Mutex
-	stage Stage
-	since time.Time
+	now   StageInfo // the stage that it is in
+	turns progress
 }
 
 func newRollout(g *Generator, base Sample, params SamplingParams, p swe.Protocol, out export) *rollout {
 	base, before := base.asBase()
 	r := &rollout{g: g, base: base, params: params, protocol: p, export: out, attempt: before + 1, instance: "unknown", start: time.Now()}
+	r.born = r.start
 	r.base.Metadata["attempt"] = r.attempt
 	r.log = g.logger().With("instance_id", r.instance, "attempt", r.attempt)
+	r.draft = newDraft(r)
 	return r
 }
 
@@ -260,6 +269,7 @@ func (r *rollout) open(ctx context.Context) (adapter.Session, error) {
 
 // drop forgets the session: on return the engine holds nothing of it.
 func (r *rollout) drop() {
+	r.salvage()
 	_, err := step(context.WithoutCancel(r.ctx), r, StageDrop, "", func(context.Context) (struct{}, error) {
 		return struct{}{}, r.g.Adapter.DropSession(r.session.ID)
 	})
@@ -304,6 +314,7 @@ func (r *rollout) solve(ctx context.Context, task swe.Task) (work, error) {
 		return err
 	})
 	r.patch = w.patch.Bytes
+	r.draft.worked(w)
 	return w, err
 }
 
@@ -318,6 +329,7 @@ func (r *rollout) runAgent(ctx context.Context, m *machine, task swe.Task) (work
 	start := time.Now()
 	report, err := r.g.Harness.Run(ctx, m.Sandbox, r.job(task, stop))
 	w := work{report: report, took: time.Since(start)}
+	r.draft.worked(w)
 	switch {
 	case err != nil:
 		return w, err
@@ -400,6 +412,7 @@ func (r *rollout) grade(ctx context.Context, task swe.Task, patch swe.Patch) (sw
 		eval, err = task.Evaluate(ctx, m.Sandbox, patch)
 		return err
 	})
+	r.draft.graded(eval)
 	return eval, err
 }
 
@@ -410,16 +423,18 @@ func (r *rollout) collect(ctx context.Context, w work, eval swe.Evaluation) ([]S
 		return nil, err
 	}
 	r.g.tele.segmentsOf(ctx, rec.Segments)
+	r.draft.session(rec, r.decoder())
 	keep := eval.Keep
 	if r.g.Reward != nil {
 		eval.Reward, keep = r.g.Reward(eval, rec.Segments)
 	}
 	r.outcome = eval.Outcome
+	r.draft.graded(eval)
 	if !keep {
 		return nil, &outcomeError{eval}
 	}
 	r.describe(rec, w, eval)
-	samples, err := r.export(r, rec, w, eval)
+	samples, err := r.export.make(r, rec, w, eval)
 	if err != nil {
 		return nil, err
 	}

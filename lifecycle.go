@@ -66,6 +66,10 @@ func (g *Generator) prepare() {
 		g.shared = newShared(g.Config)
 	}
 	g.tele, g.broken = newTelemetry(g.TracerProvider, g.MeterProvider)
+	g.records = newRunWriter(g.Config)
+	if g.broken == nil {
+		g.broken = g.openAdmin()
+	}
 }
 
 func (g *Generator) logger() *slog.Logger {
@@ -96,6 +100,7 @@ func (g *Generator) Resume() {
 // nothing of the Generator is left.
 func (g *Generator) Close() error {
 	g.live.shut()
+	g.closeAdmin()
 	if g.closer == nil {
 		return nil
 	}

@@ -25,12 +25,13 @@ func newShared(cfg Config) *shared {
 
 // process is what one process has once: the Generators of the package
 // functions, the listeners by address, the boot gates and the breaker.
-var process = &processWide{generators: map[Args]*Generator{}, listeners: map[string]*listener{}}
+var process = &processWide{generators: map[Args]*Generator{}, listeners: map[string]*listener{}, admins: map[string]*admin{}}
 
 type processWide struct {
 	mu         sync.Mutex
 	generators map[Args]*Generator
 	listeners  map[string]*listener
+	admins     map[string]*admin
 	shared     *shared
 }
 

@@ -21,7 +21,7 @@ import (
 // StageError, in one place.
 func step[T any](ctx context.Context, r *rollout, stage Stage, role string, f func(context.Context) (T, error)) (T, error) {
 	info := StageInfo{InstanceID: r.instance, Session: r.session.ID, Attempt: r.attempt, Stage: stage, Role: role, Sandbox: r.sandboxID, Start: time.Now()}
-	r.enterStage(stage, info.Start)
+	r.enterStage(info)
 	if h := r.g.Hooks.StageStart; h != nil {
 		h(info)
 	}
@@ -34,8 +34,9 @@ func step[T any](ctx context.Context, r *rollout, stage Stage, role string, f fu
 		err = &StageError{Stage: stage, Err: err}
 	}
 	end(err)
+	info.InstanceID, info.Duration, info.Err = r.instance, time.Since(info.Start), err
+	r.draft.stage(info)
 	if h := r.g.Hooks.StageDone; h != nil {
-		info.InstanceID, info.Duration, info.Err = r.instance, time.Since(info.Start), err
 		h(info)
 	}
 	return out, err
@@ -55,16 +56,16 @@ func act(ctx context.Context, r *rollout, stage Stage, m *machine, f func(contex
 	return err
 }
 
-func (r *rollout) enterStage(stage Stage, at time.Time) {
+func (r *rollout) enterStage(info StageInfo) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stage, r.since = stage, at
+	r.now = info
 }
 
 func (r *rollout) where() (Stage, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stage, r.since
+	return r.now.Stage, r.now.Start
 }
 
 // labelled is the spec as this rollout boots it: labels that tell this
@@ -112,6 +113,8 @@ func (r *rollout) onTurn(t adapter.TurnInfo) {
 		r.log.Warn("turn was slow", "turn", t.ID, "duration", t.Duration, "prompt", t.Prompt, "output", t.Output)
 	}
 	r.g.tele.turn(r.ctx, t)
+	r.draft.turn(t)
+	r.progressed(t)
 	if h := r.g.Hooks.Turn; h != nil {
 		h(TurnInfo{InstanceID: r.instance, Attempt: r.attempt, TurnInfo: t})
 	}
@@ -251,10 +254,6 @@ func (r *rollout) aborted(ctx context.Context, err error) Sample {
 }
 
 func (r *rollout) done(samples []Sample, err error) {
-	h := r.g.Hooks.RolloutDone
-	if h == nil {
-		return
-	}
 	info := RolloutInfo{
 		InstanceID: r.instance, Session: r.session.ID, Attempt: r.attempt, Samples: samples, Outcome: string(r.outcome),
 		Patch: r.patch, Start: r.start, Duration: time.Since(r.start), Failure: FailureOf(err), Err: err,
@@ -262,7 +261,10 @@ func (r *rollout) done(samples []Sample, err error) {
 	if len(samples) > 0 && samples[0].Reward != nil {
 		info.Reward = *samples[0].Reward
 	}
-	h(info)
+	r.draft.finish(r, info)
+	if h := r.g.Hooks.RolloutDone; h != nil {
+		h(info)
+	}
 }
 
 // A liveSet is the rollouts of a Generator that are running, with the clocks

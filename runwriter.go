@@ -1,0 +1,223 @@
+package agentrl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentrl-go/agentrl/adapter/trajectory"
+)
+
+// A runWriter keeps a run directory: a file for each record, the oldest
+// removed when there are too many or they are too big. Several processes may
+// write to one directory. It is safe for concurrent use.
+type runWriter struct {
+	dir    string
+	sample float64 // share of the rollouts that are recorded; aborted ones always are
+	most   int64   // bytes of all records; 0: no limit
+	keep   int     // records; 0: no limit
+
+	mu     sync.Mutex
+	known  bool // count and bytes are those of the directory, as far as this process knows
+	count  int
+	bytes  int64
+	warned time.Time // when the last failure was logged
+	lost   int       // failures since
+}
+
+func newRunWriter(cfg Config) *runWriter {
+	if cfg.RunDir == "" {
+		return nil
+	}
+	return &runWriter{dir: cfg.RunDir, sample: cfg.RunSample, most: int64(cfg.RunMaxMB) << 20, keep: cfg.RunKeep}
+}
+
+// maxRecord is the size that a record is brought below by leaving parts out.
+const maxRecord = 64 << 20
+
+// write leaves the record in the directory. That it can't is logged, at most
+// once a minute, and is no concern of the rollout.
+func (w *runWriter) write(rec *RunRecord, log *slog.Logger) {
+	size, err := w.save(rec)
+	if err == nil {
+		err = w.retain(size)
+	}
+	if err == nil {
+		return
+	}
+	w.mu.Lock()
+	w.lost++
+	lost, quiet := w.lost, time.Since(w.warned) < time.Minute
+	if !quiet {
+		w.lost, w.warned = 0, time.Now()
+	}
+	w.mu.Unlock()
+	if !quiet {
+		log.Warn("run record was not written; the samples are not touched by that", "dir", w.dir, "records", lost, "err", err)
+	}
+}
+
+// save writes the record under another name first, so that a reader sees the
+// whole of it or nothing.
+func (w *runWriter) save(rec *RunRecord) (size int64, err error) {
+	limit := int64(maxRecord)
+	if w.most > 0 {
+		limit = min(limit, w.most)
+	}
+	data, err := encodeRecord(rec, limit)
+	if err != nil {
+		return 0, err
+	}
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return 0, err
+	}
+	name := recordName(rec)
+	temp := filepath.Join(w.dir, "."+name+tempSuffix)
+	if err := writeFile(temp, data); err != nil {
+		return 0, errors.Join(err, removed(temp))
+	}
+	if err := os.Rename(temp, filepath.Join(w.dir, name)); err != nil {
+		return 0, errors.Join(err, removed(temp))
+	}
+	return int64(len(data)), nil
+}
+
+const tempSuffix = ".tmp"
+
+// recordName sorts by time and is unique.
+func recordName(rec *RunRecord) string {
+	instance := label(rec.InstanceID)
+	if len(instance) > 100 {
+		instance = instance[:100]
+	}
+	end := rec.Start.Add(time.Duration(rec.Seconds * float64(time.Second))).UTC()
+	return fmt.Sprintf("%s-%s-a%d-%08x.json", end.Format("20060102T150405.000Z"), instance, rec.Attempt, rand.Uint32())
+}
+
+func writeFile(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync() // a rename that outlives its content would be a record cut short
+	}
+	return errors.Join(err, f.Close())
+}
+
+func removed(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// encodeRecord leaves out the biggest parts of a record that is too big, and
+// names them in it.
+func encodeRecord(rec *RunRecord, limit int64) ([]byte, error) {
+	out := *rec
+	for _, part := range []struct {
+		name string
+		drop func()
+	}{
+		{"", func() {}},
+		{"tokens", func() { out.Segments, out.Pieces = withoutTokens(out.Segments), nil }},
+		{"messages", func() { out.Messages, out.Toolsets = nil, nil }},
+		{"patch", func() { out.Patch = nil }},
+		{"row", func() { out.Row = Sample{} }},
+	} {
+		part.drop()
+		if part.name != "" {
+			out.Omitted = append(out.Omitted, part.name)
+		}
+		data, err := json.Marshal(&out)
+		if err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+		if int64(len(data)) <= limit {
+			return data, nil
+		}
+	}
+	return nil, fmt.Errorf("the record has more than %d bytes without its tokens, messages, patch and row", limit)
+}
+
+// withoutTokens keeps what is known of each segment but its tokens.
+func withoutTokens(segs []trajectory.Segment) []trajectory.Segment {
+	out := make([]trajectory.Segment, len(segs))
+	for i, s := range segs {
+		s.Tokens, s.LossMask, s.LogProbs, s.Text = nil, nil, nil, ""
+		out[i] = s
+	}
+	return out
+}
+
+// retain counts a new record and removes the oldest ones over the limits, a
+// tenth more than it has to, so that the directory is not read each time.
+func (w *runWriter) retain(size int64) error {
+	if w.keep <= 0 && w.most <= 0 {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count++
+	w.bytes += size
+	if w.known && !w.over(w.count, w.bytes, 1) {
+		return nil
+	}
+	return w.prune()
+}
+
+// over reports whether that much is more than the given share of the limits.
+func (w *runWriter) over(count int, bytes int64, share float64) bool {
+	return w.keep > 0 && float64(count) > share*float64(w.keep) || w.most > 0 && float64(bytes) > share*float64(w.most)
+}
+
+// prune reads the directory and removes the oldest records over the limits,
+// and what writers that died left half-written. w.mu is held.
+func (w *runWriter) prune() error {
+	entries, err := os.ReadDir(w.dir)
+	if err != nil {
+		return err
+	}
+	sizes := map[string]int64{}
+	var names []string // by time
+	w.count, w.bytes, w.known = 0, 0, true
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue // another process removed it
+		}
+		switch {
+		case isRecord(e):
+			names = append(names, e.Name())
+			sizes[e.Name()] = info.Size()
+			w.count++
+			w.bytes += info.Size()
+		case strings.HasSuffix(e.Name(), ".json"+tempSuffix) && time.Since(info.ModTime()) > time.Hour:
+			_ = removed(filepath.Join(w.dir, e.Name())) // again the next time
+		}
+	}
+	if !w.over(w.count, w.bytes, 1) {
+		return nil
+	}
+	for _, name := range names[:max(len(names)-1, 0)] { // the newest stays, whatever its size
+		if !w.over(w.count, w.bytes, 0.9) {
+			break
+		}
+		if err := removed(filepath.Join(w.dir, name)); err != nil {
+			return err
+		}
+		w.count--
+		w.bytes -= sizes[name]
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package agentrl
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentrl-go/agentrl/adapter/trajectory"
+)
+
+func TestBigRecordsLeaveTheirBiggestPartsOut(t *testing.T) {
+	rec := &RunRecord{Version: RunRecordVersion, InstanceID: "i", Messages: []MessageRecord{{Content: strings.Repeat("x", 5000), Parent: -1, Toolset: -1}},
+		Segments: []trajectory.Segment{{Tokens: make([]int32, 2000), LossMask: make([]int8, 2000), LogProbs: make([]float32, 2000), Owned: 7}}}
+	for limit, want := range map[int64][]string{1 << 20: nil, 9000: {"tokens"}, 4000: {"tokens", "messages"}} {
+		data, err := encodeRecord(rec, limit)
+		if err != nil || int64(len(data)) > limit {
+			t.Fatalf("%d bytes for a limit of %d: %v", len(data), limit, err)
+		}
+		var back RunRecord
+		if err := json.Unmarshal(data, &back); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(back.Omitted, want) || back.Segments[0].Owned != 7 {
+			t.Errorf("limit %d: omitted %v, want %v", limit, back.Omitted, want)
+		}
+	}
+	if len(rec.Segments[0].Tokens) != 2000 || rec.Messages == nil {
+		t.Error("encoding changed the record")
+	}
+	if _, err := encodeRecord(rec, 100); err == nil {
+		t.Error("a record that can't be small enough was encoded")
+	}
+}
+
+func FuzzParseRunRecord(f *testing.F) {
+	f.Add([]byte(`{"version":1,"messages":[{"role":"user","parent":-1,"toolset":-1},{"role":"assistant","parent":0,"toolset":-1,"turn":"a"}],"segments":[{"turns":[{"id":"a"}]}]}`))
+	f.Add([]byte(`{"version":2}`))
+	f.Add([]byte(`{"version":1,"row":{"metadata":{}},"pieces":{"1":"x"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := parseRunRecord(data)
+		if err != nil {
+			return
+		}
+		for i := range rec.Segments {
+			if n := len(rec.Conversation(i)); n > len(rec.Messages) {
+				t.Errorf("a conversation of %d among %d messages", n, len(rec.Messages))
+			}
+		}
+	})
+}

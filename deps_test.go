@@ -16,7 +16,7 @@ const module = "github.com/agentrl-go/agentrl"
 // modules says who may import another module, and why. "" is the root package.
 var modules = []struct{ prefix, users, reason string }{
 	{"github.com/caarlos0/env/v11", "", "the environment is read in one place"},
-	{"golang.org/x/sync", " examples/trainer", "boot slots; a trainer's bounded group"},
+	{"golang.org/x/sync", " examples/trainer examples/preflight examples/regrade", "boot slots; bounded groups"},
 	{"github.com/sugarme/tokenizer", "adapter/token", "its form of tokenizer.json and its decoders, never its encoder"},
 	{"github.com/pelletier/go-toml/v2", "harness/codex", "Codex's configuration is TOML"},
 	{"go.opentelemetry.io/otel", "", "traces and metrics by the ecosystem's convention; the API alone, no SDK and no exporter"},

@@ -40,7 +40,7 @@ func (w *Workspace) Grading(ctx context.Context, sb sandbox.Sandbox) (*Grading, 
 		return nil, err
 	}
 	s := newSnap(sb, w.Workdir)
-	base, err := s.base(ctx)
+	base, err := s.base(ctx, w.Commit)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ git add -A; git -c user.name=b -c user.email=b@b commit -qm base`)
 		s := newSnap(sb, w.Workdir)
 		b.StartTimer()
 		start := time.Now()
-		if _, err := s.base(b.Context()); err != nil {
+		if _, err := s.base(b.Context(), ""); err != nil {
 			b.Fatal(err)
 		}
 		s0 += time.Since(start)

@@ -31,17 +31,21 @@ type found struct {
 	nested  []string // repositories inside, "dir/"
 }
 
-// base takes snapshot S0: the work tree as the agent will find it.
-func (s snap) base(ctx context.Context) (string, error) {
+// base takes snapshot S0: the work tree as the agent will find it. HEAD has to
+// be the commit, where one is given.
+func (s snap) base(ctx context.Context, commit string) (string, error) {
 	if err := s.run(ctx, "init", fmt.Sprintf("lists nojunk %d", maxBaseFile)); err != nil {
 		return "", err
 	}
 	if err := s.write(ctx, "lib.sh", []byte(s.library())); err != nil {
 		return "", err
 	}
-	f, _, err := s.look(ctx, "nojunk")
+	f, facts, err := s.look(ctx, "nojunk")
 	if err != nil {
 		return "", err
+	}
+	if head := facts.fact("head"); !strings.HasPrefix(head, commit) {
+		return "", &SetupError{Step: "set-up", Output: fmt.Sprintf("HEAD is %s, and the row wants %s", head, commit)}
 	}
 	add, _ := f.choose(slices.Concat(f.other, f.tracked))
 	b, err := s.tree(ctx, f, add, "keep_base")

@@ -35,6 +35,28 @@ func (b Bucket) Len() int { return len(b.Passed) + len(b.Failed) + len(b.Missing
 // String is "3 of 5".
 func (b Bucket) String() string { return fmt.Sprintf("%d of %d", len(b.Passed), b.Len()) }
 
+// Hint names the first missing test and, of the tests that there are, the one
+// whose name begins most like it: data sets cut ids and vary their spelling.
+func (b Bucket) Hint(have []string) string {
+	if len(b.Missing) == 0 {
+		return ""
+	}
+	id, best, length := b.Missing[0], "", 0
+	for _, h := range have {
+		n := 0
+		for n < len(h) && n < len(id) && h[n] == id[n] {
+			n++
+		}
+		if n > length {
+			best, length = h, n
+		}
+	}
+	if 2*length < len(id) {
+		return fmt.Sprintf("; %s is missing", id)
+	}
+	return fmt.Sprintf("; %s is missing, nearest %s", id, best)
+}
+
 // Grade is the outcome of two lists: solved when every test of both passed,
 // partial when some that had to be made to pass do and none was broken.
 func Grade(f2p, p2p Bucket) Outcome {

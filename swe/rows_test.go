@@ -176,3 +176,21 @@ func FuzzPatch(f *testing.F) {
 		trackedPaths(b["tracked"], "pkg")
 	})
 }
+
+func TestHint(t *testing.T) {
+	b := Bucket{Missing: []string{"tests/a.py::test_x[1 - 2"}}
+	for _, c := range []struct {
+		have []string
+		want string
+	}{
+		{[]string{"tests/b.py::test_y", "tests/a.py::test_x[1-2]"}, "; tests/a.py::test_x[1 - 2 is missing, nearest tests/a.py::test_x[1-2]"},
+		{[]string{"other"}, "; tests/a.py::test_x[1 - 2 is missing"},
+	} {
+		if got := b.Hint(c.have); got != c.want {
+			t.Errorf("Hint(%q) = %q, want %q", c.have, got, c.want)
+		}
+	}
+	if got := (Bucket{Passed: []string{"a"}}).Hint(nil); got != "" {
+		t.Errorf("Hint of nothing missing: %q", got)
+	}
+}

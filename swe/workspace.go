@@ -24,6 +24,7 @@ const oneUser = `[ -n "${` + sandbox.OneUserVar + `-}" ]`
 type Workspace struct {
 	Workdir    string            // absolute, not "/"
 	Statement  string            // the problem, for ProblemFile
+	Commit     string            // HEAD after the steps, whole or its beginning; "" is not checked
 	Steps      []Step            // run as the agent's user in both sandboxes, in order
 	Env        map[string]string // of steps and tests
 	PathPrefix []string          // put before PATH, for the agent's shells as well
@@ -51,6 +52,9 @@ type SetupError struct {
 
 func (e *SetupError) Error() string {
 	how := fmt.Sprintf("exited with %d", e.Exit.Code)
+	if e.Exit == (sandbox.Exit{}) {
+		how = "did not give what the row needs"
+	}
 	switch e.Exit.State {
 	case sandbox.TimedOut:
 		how = "ran out of time"
@@ -67,7 +71,7 @@ func (w *Workspace) Prepare(ctx context.Context, sb sandbox.Sandbox) error {
 		return err
 	}
 	snap := newSnap(sb, w.Workdir)
-	if _, err := snap.base(ctx); err != nil {
+	if _, err := snap.base(ctx, w.Commit); err != nil {
 		return err
 	}
 	if w.Scrub {

@@ -29,6 +29,7 @@ func TestPrepareFails(t *testing.T) {
 		{"step", "fatal: bad", Workspace{Steps: []Step{{Name: "pre_commands", Script: "echo fatal: bad >&2; false; true"}}}},
 		{"step out of time", "ran out of time", Workspace{Steps: []Step{{Name: "pre_commands", Script: "sleep 60", Limit: time.Second}}}},
 		{"tool", "no such-tool", Workspace{Tools: []string{"such-tool"}}},
+		{"wrong base", "the row wants 0123456789", Workspace{Commit: "0123456789"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -34,7 +34,8 @@ func New(o Options) *Protocol {
 
 // Parse reads a row. What metadata lacks comes from metadata.remote_env_info,
 // see swe.Workspace.ReadRow. The grader is metadata.swepro, else eval_cmd, else
-// f2p_script or f2p_patch of remote_env_info.
+// f2p_script or f2p_patch of remote_env_info, whose parent_commit, if it is
+// there, has to be HEAD after the pre_commands.
 func (p *Protocol) Parse(row swe.Row) (swe.Task, error) {
 	t := &task{o: p.o}
 	var err error
@@ -51,6 +52,9 @@ func (p *Protocol) Parse(row swe.Row) (swe.Task, error) {
 	t.Scrub = !p.o.KeepHistory
 	remote, err := f.Object("remote_env_info")
 	if err != nil {
+		return nil, err
+	}
+	if t.Commit, err = remote.Text("parent_commit"); err != nil {
 		return nil, err
 	}
 	if err := t.readGrader(f, remote); err != nil {

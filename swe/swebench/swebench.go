@@ -234,7 +234,7 @@ func (t *task) verdict(run swe.TestRun, r Report, log string) swe.Evaluation {
 	case !r.Found, len(r.Statuses.Map()) == 0 && !t.judge.FailOnly:
 		e = run.Verdict(swe.NoEvidence, cmp.Or(r.Why, "the log has no result in it"))
 	default:
-		e = run.Verdict(swe.Grade(r.F2P, r.P2P), fmt.Sprintf("fail-to-pass %s, pass-to-pass %s", r.F2P, r.P2P))
+		e = run.Verdict(swe.Grade(r.F2P, r.P2P), fmt.Sprintf("fail-to-pass %s, pass-to-pass %s%s", r.F2P, r.P2P, r.F2P.Hint(r.Statuses.order)))
 	}
 	e.F2P, e.P2P = r.F2P, r.P2P
 	if r.DoubledMarker {

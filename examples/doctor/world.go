@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/agentrl-go/agentrl"
+	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/harness"
+	"github.com/agentrl-go/agentrl/sandbox"
+	"github.com/agentrl-go/agentrl/swe"
+)
+
+// A row is one that the protocol understood.
+type row struct {
+	line   int
+	sample agentrl.Sample
+	spec   swe.Spec
+}
+
+// dataset reads all rows by the training protocol.
+func (d *doctor) dataset(context.Context) {
+	if d.o.rows == "" {
+		d.warn("give -rows the dataset", "no dataset is named")
+		return
+	}
+	f, err := os.Open(d.o.rows)
+	if err != nil {
+		d.fail("correct -rows", "%v", err)
+		return
+	}
+	defer f.Close()
+	var bad []string
+	n := 0
+	for in := bufio.NewReaderSize(f, 1<<20); ; {
+		text, err := in.ReadBytes('\n')
+		if len(strings.TrimSpace(string(text))) > 0 {
+			n++
+			if why := d.lint(n, text); why != nil {
+				bad = append(bad, fmt.Sprintf("line %d: %v", n, why))
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			d.fail("correct -rows", "%v", err)
+			return
+		}
+	}
+	switch {
+	case n == 0:
+		d.fail("correct -rows", "%s has no rows", d.o.rows)
+	case len(bad) > 0:
+		d.fail("correct or drop these rows: each would be an aborted sample", "%d of %d rows can't be trained on\n%s", len(bad), n, short(strings.Join(bad, "\n"), 10))
+	default:
+		d.fine("%d rows by the protocol %s", n, d.g.Config.TrainProtocol)
+	}
+}
+
+// lint parses one row, and keeps the first ones.
+func (d *doctor) lint(line int, text []byte) error {
+	var raw struct {
+		Prompt   json.RawMessage            `json:"prompt"`
+		Label    json.RawMessage            `json:"label"`
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return err
+	}
+	task, err := d.g.Protocol.Parse(swe.Row(raw))
+	if err != nil {
+		return err
+	}
+	r := row{line: line, spec: task.Spec()}
+	if err := json.Unmarshal(text, &r.sample); err != nil {
+		return err
+	}
+	if len(d.rows) < max(d.o.grade, 1) {
+		d.rows = append(d.rows, r)
+	}
+	return nil
+}
+
+// sandbox boots one, installs the harness and dials back from inside.
+func (d *doctor) sandbox(ctx context.Context) {
+	spec := sandbox.Spec{Image: d.o.image, Workdir: d.o.workdir}
+	if len(d.rows) > 0 && d.o.image == "" {
+		spec = d.rows[0].spec.Agent
+	}
+	if spec.Image == "" {
+		d.skip("no image is known: give -image or -rows")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
+	defer cancel()
+	spec.Labels = map[string]string{"run": "doctor"}
+	spec.Lifetime = d.g.Config.SandboxLifetime
+	start := time.Now()
+	sb, err := d.g.Sandboxes.Create(ctx, spec)
+	if err != nil {
+		d.fail("the message names the backend's part; see the comment on "+agentrl.FailureOf(err).Code+" in README", "boot %s: %v", spec.Image, err)
+		return
+	}
+	defer func() {
+		if err := sb.Close(); err != nil {
+			d.warn("look for it at the backend", "close %s: %v", sb.ID(), err)
+		}
+	}()
+	booted := time.Since(start)
+	if err := d.g.Harness.Install(ctx, sb); err != nil {
+		d.fail("look at the harness's files and at the image", "install %s: %v", d.g.Config.Agent, err)
+		return
+	}
+	installed := time.Since(start) - booted
+	if !d.dialsBack(ctx, sb) {
+		return
+	}
+	d.fine("%s booted in %v, %s installed in %v", spec.Image, booted.Round(10*time.Millisecond), d.g.Config.Agent, installed.Round(10*time.Millisecond))
+}
+
+// dialsBack reaches the adapter from inside, where the harness will have to.
+func (d *doctor) dialsBack(ctx context.Context, sb sandbox.Sandbox) bool {
+	if !d.g.Harness.DialsBack() {
+		return true
+	}
+	session, err := d.g.Adapter.OpenSession(ctx, "agentrl-doctor", adapter.SessionOptions{})
+	if err != nil {
+		d.fail("", "open a session: %v", err)
+		return false
+	}
+	defer func() { _ = d.g.Adapter.DropSession(session.ID) }() // idempotent, and the process ends
+	if err := harness.Dial(ctx, sb, session.BaseURL); err != nil {
+		d.fail("set ADAPTER_PUBLIC_HOST to an address of this host that sandboxes can reach, or ADAPTER_PUBLIC_URL to a tunnel's", "%v", err)
+		return false
+	}
+	return true
+}
+
+// grading grades the empty patch and the gold patch of a few rows.
+func (d *doctor) grading(ctx context.Context) {
+	if len(d.rows) == 0 || d.o.grade <= 0 {
+		d.skip("no rows to grade")
+		return
+	}
+	gold := 0
+	for _, r := range d.rows[:min(d.o.grade, len(d.rows))] {
+		empty, err := d.g.Grade(ctx, r.sample, swe.Patch{})
+		if err == nil && empty.Keep && empty.Outcome == swe.Solved {
+			d.fail("drop the row: it rewards doing nothing", "line %d, %s: the tests pass without any change", r.line, r.spec.InstanceID)
+			return
+		}
+		if !d.graded(r, "the empty patch", empty, err) {
+			return
+		}
+		patch := goldPatch(r.sample)
+		if patch == "" {
+			continue
+		}
+		e, err := d.g.Grade(ctx, r.sample, swe.Patch{Bytes: []byte(patch)})
+		if !d.graded(r, "the gold patch", e, err) {
+			return
+		}
+		if e.Outcome != swe.Solved {
+			d.fail("drop or correct the row: nobody can solve it", "line %d, %s: the gold patch: %s: %s", r.line, r.spec.InstanceID, e.Outcome, short(e.Reason, 5))
+			return
+		}
+		gold++
+	}
+	d.fine("the empty patch fails in %d rows, the gold patch solves %d; `preflight` tries them all", min(d.o.grade, len(d.rows)), gold)
+}
+
+// graded reports whether the grading says something about the patch.
+func (d *doctor) graded(r row, what string, e swe.Evaluation, err error) bool {
+	switch {
+	case err != nil:
+		d.fail("README says what to do about "+agentrl.FailureOf(err).Code, "line %d, %s: %s: %v", r.line, r.spec.InstanceID, what, err)
+		return false
+	case !e.Keep:
+		d.fail("look at the row's grader and its image", "line %d, %s: %s: %s: %s", r.line, r.spec.InstanceID, what, e.Outcome, short(e.Reason, 5))
+		return false
+	}
+	return true
+}
+
+// goldPatch is the row's own solution; "" when it has none.
+func goldPatch(s agentrl.Sample) string {
+	remote, _ := s.Metadata["remote_env_info"].(map[string]any)
+	for _, m := range []map[string]any{s.Metadata, remote} {
+		if text, ok := m["patch"].(string); ok && text != "" {
+			return text
+		}
+	}
+	return ""
+}

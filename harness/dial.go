@@ -64,8 +64,11 @@ elif command -v wget >/dev/null; then set -- wget -q -T 8 -O /dev/null "$URL"
 elif command -v perl >/dev/null; then set -- perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => $ENV{HOST}, PeerPort => $ENV{PORT}, Timeout => 8) or die "$@\n"'
 else exit 0
 fi
-"$@" & p=$!
-(sleep 8; kill -9 $p 2>/dev/null) >/dev/null 2>&1 &
+"$@" & p=$! n=0
+while kill -0 $p 2>/dev/null; do
+	[ $n -lt 80 ] || kill -9 $p
+	n=$((n+1)); sleep 0.1 2>/dev/null || { sleep 1; n=$((n+9)); }
+done
 wait $p`
 
 // Direct is a piece of shell text that keeps a proxy of the image or the row

@@ -75,7 +75,7 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 	if err != nil {
 		return harness.Report{}, fmt.Errorf("run command: %w", err)
 	}
-	report := harness.Report{Exit: exit, Outcome: harness.Finished}
+	report := harness.Report{Exit: exit, Outcome: harness.Finished, Version: "shell"}
 	switch {
 	case exit.State == sandbox.TimedOut:
 		report.Outcome = harness.Budget

@@ -2,6 +2,7 @@ package agentrl
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -19,6 +20,7 @@ import (
 // stage, one a turn, and the metrics below. Without providers it costs nothing
 // that can be measured.
 type telemetry struct {
+	on     bool // a provider was given: else nothing is put together that nobody reads
 	tracer trace.Tracer
 
 	rollouts  metric.Int64Counter       // by outcome and failure class and code
@@ -26,6 +28,7 @@ type telemetry struct {
 	turns     metric.Int64Counter       // by kind and whether it failed
 	tokens    metric.Int64Counter       // by type: prompt, cached, sampled
 	segments  metric.Int64Counter       // by label and why it was split
+	aborts    metric.Int64Counter       // rollouts that failed, by stage, class and code
 	retries   metric.Int64Counter       // by what was tried again: boot, evaluation
 	sandboxes metric.Int64UpDownCounter // live, by role
 	sessions  metric.Int64UpDownCounter // live
@@ -35,6 +38,7 @@ type telemetry struct {
 const scope = "github.com/agentrl-go/agentrl"
 
 func newTelemetry(tp trace.TracerProvider, mp metric.MeterProvider) (*telemetry, error) {
+	on := tp != nil || mp != nil
 	if tp == nil {
 		tp = tracenoop.NewTracerProvider()
 	}
@@ -43,12 +47,14 @@ func newTelemetry(tp trace.TracerProvider, mp metric.MeterProvider) (*telemetry,
 	}
 	m := instruments{meter: mp.Meter(scope)}
 	t := &telemetry{
+		on:        on,
 		tracer:    tp.Tracer(scope),
 		rollouts:  m.counter("agentrl.rollouts", "{rollout}", "Rollouts that are over."),
 		stages:    m.seconds("agentrl.stage.duration", "How long a stage took."),
 		turns:     m.counter("agentrl.turns", "{turn}", "Model turns."),
 		tokens:    m.counter("agentrl.tokens", "{token}", "Tokens of model turns."),
 		segments:  m.counter("agentrl.segments", "{segment}", "Token sequences that rollouts left."),
+		aborts:    m.counter("agentrl.aborts", "{rollout}", "Rollouts that were aborted."),
 		retries:   m.counter("agentrl.retries", "{retry}", "What was tried again."),
 		sandboxes: m.gauge("agentrl.sandboxes.live", "{sandbox}", "Sandboxes alive."),
 		sessions:  m.gauge("agentrl.sessions.live", "{session}", "Adapter sessions alive."),
@@ -94,12 +100,17 @@ func (t *telemetry) startRollout(ctx context.Context, r *rollout) (context.Conte
 
 // endRollout ends it.
 func (t *telemetry) endRollout(ctx context.Context, span trace.Span, r *rollout, err error) {
+	if !t.on {
+		return
+	}
 	f := FailureOf(err)
 	outcome := string(r.outcome)
 	if err != nil {
 		outcome = "aborted"
 		span.SetStatus(codes.Error, f.Code)
 		span.RecordError(err)
+		t.aborts.Add(ctx, 1, metric.WithAttributes(attribute.String("stage", string(stageOf(err))),
+			attribute.String("class", string(f.Class)), attribute.String("code", f.Code)))
 	}
 	span.SetAttributes(attribute.String("agentrl.instance_id", r.instance), attribute.String("agentrl.session", r.session.ID),
 		attribute.String("agentrl.outcome", outcome))
@@ -108,8 +119,20 @@ func (t *telemetry) endRollout(ctx context.Context, span trace.Span, r *rollout,
 		attribute.String("class", string(f.Class)), attribute.String("code", f.Code)))
 }
 
+// stageOf is the stage that an error came from; "" when it names none.
+func stageOf(err error) Stage {
+	var at *StageError
+	if errors.As(err, &at) {
+		return at.Stage
+	}
+	return ""
+}
+
 // stage begins the span of a stage; the function ends it.
 func (t *telemetry) stage(ctx context.Context, info StageInfo) (context.Context, func(error)) {
+	if !t.on {
+		return ctx, func(error) {}
+	}
 	ctx, span := t.tracer.Start(ctx, "agentrl.stage."+string(info.Stage), trace.WithTimestamp(info.Start),
 		trace.WithAttributes(attribute.String("agentrl.role", info.Role), attribute.String("agentrl.sandbox", info.Sandbox)))
 	return ctx, func(err error) {
@@ -124,6 +147,9 @@ func (t *telemetry) stage(ctx context.Context, info StageInfo) (context.Context,
 
 // turn records a turn that is over as a span of the rollout.
 func (t *telemetry) turn(ctx context.Context, info adapter.TurnInfo) {
+	if !t.on {
+		return
+	}
 	_, span := t.tracer.Start(ctx, "agentrl.turn", trace.WithTimestamp(info.Start), trace.WithAttributes(
 		attribute.String("agentrl.turn", info.ID), attribute.String("agentrl.kind", labelOf(info.Kind)), attribute.String("agentrl.finish", info.Finish),
 		attribute.Int("agentrl.prompt_tokens", info.Prompt), attribute.Int("agentrl.cached_tokens", info.Cached), attribute.Int("agentrl.sampled_tokens", info.Output)))

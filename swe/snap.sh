@@ -106,12 +106,13 @@ init() {
 	theirs rev-parse -q --verify "HEAD:${p#/}" >"$SNAP/headtree"
 }
 
-# lists JUNK CAP: what the work tree holds beside the index. Special files would
-# block a reader; they can't be part of a patch and are removed.
+# lists JUNK CAP: what the work tree holds beside the index. Special files can't
+# be part of a patch. An agent's are removed: a pipe called .gitignore would
+# block its reader.
 lists() {
 	cd "$WD"
 	find . -name .git -prune -o \( -type p -o -type s -o -type b -o -type c \) -print0 >"$SNAP/special"
-	find . -name .git -prune -o \( -type p -o -type s -o -type b -o -type c \) -exec rm -f {} +
+	[ "$1" != junk ] || find . -name .git -prune -o \( -type p -o -type s -o -type b -o -type c \) -exec rm -f {} +
 	find . -name .git -prune -o -type f -size +"$2"c -print0 >"$SNAP/big"
 	# A repository in the place of a file of the index would not be listed.
 	find . -mindepth 2 -name .git -prune -exec sh -c 'for p; do printf "%s\0" "${p%/.git}"; done' sh {} + >"$SNAP/inner"

@@ -67,12 +67,12 @@ func (j *pytestJob) check(f, remote swe.Fields) error {
 	switch {
 	case j.script != "":
 		return nil
-	case remote.Has("test_patch"):
-		return swe.Unevaluable("protocol_row_mismatch:looks_swebench")
 	case len(j.patch) > 0 && len(j.f2p) > 0:
 		return nil
 	case len(j.patch) > 0:
 		return remote.Error("FAIL_TO_PASS", "the ids of the tests that f2p_patch brings")
+	case remote.Has("test_patch"):
+		return swe.Unevaluable("protocol_row_mismatch:looks_swebench")
 	case f.Has("f2p_script"):
 		return f.Error("f2p_script", "it at metadata.remote_env_info.f2p_script; here it is not read")
 	}
@@ -95,6 +95,9 @@ func (t *task) runPytest(ctx context.Context, g *swe.Grading) (swe.Evaluation, e
 		return swe.Evaluation{}, err
 	}
 	ids := slices.Concat(t.pytest.f2p, t.pytest.p2p)
+	if len(t.pytest.f2p) == 0 {
+		ids = nil // what passed before says nothing of a fix: the script decides
+	}
 	run, report, err := t.pytestRun(ctx, g, python, ids)
 	if err != nil {
 		return swe.Evaluation{}, err

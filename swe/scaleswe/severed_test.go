@@ -1,7 +1,6 @@
 package scaleswe
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 
@@ -19,56 +18,62 @@ func TestSevered(t *testing.T) {
 	row["pre_commands"] = []string{"echo x >>pre.txt"}
 	task := swetest.Parse(t, New(Options{}), row)
 
-	plan := &swetest.Severed{}
-	want, e := severedRollout(t, b, task, plan, &swetest.Severed{})
-	if e.Outcome != swe.Solved {
-		t.Fatalf("%+v", e)
+	whole := &swetest.Severed{}
+	want, err := severedSolve(t, b, task, whole)
+	if err != nil {
+		t.Fatal(err)
 	}
-	solve := int(plan.Calls.Load())
-	plan = &swetest.Severed{}
-	severedRollout(t, b, task, &swetest.Severed{}, plan)
-	grade := int(plan.Calls.Load())
+	solve := whole.Calls.Load()
+	whole = &swetest.Severed{}
+	if e, err := severedGrade(t, b, task, want, whole); err != nil || e.Outcome != swe.Solved {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	grade := whole.Calls.Load()
 
+	each(solve, func(at int64) {
+		p, err := severedSolve(t, b, task, &swetest.Severed{At: at})
+		if err != nil || string(p.Bytes) != string(want.Bytes) || p.ResultTree != want.ResultTree {
+			t.Errorf("the agent's side, cut at %d: %d bytes, %v", at, len(p.Bytes), err)
+		}
+	})
+	each(grade, func(at int64) {
+		e, err := severedGrade(t, b, task, want, &swetest.Severed{At: at})
+		if err != nil || e.Outcome != swe.Solved {
+			t.Errorf("the graders' side, cut at %d: %s %s, %v", at, e.Outcome, e.Reason, err)
+		}
+	})
+	t.Logf("figure: cut at each of %d calls before and %d calls after the patch, and at all of them: the same patch and outcome", solve, grade)
+}
+
+// each tries every call, and all at once, six at a time.
+func each(calls int64, try func(at int64)) {
 	var group sync.WaitGroup
-	slots := make(chan struct{}, 4)
-	for k := range solve + grade + 1 {
+	slots := make(chan struct{}, 6)
+	for k := range calls + 1 {
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			a, g := &swetest.Severed{At: int64(k + 1)}, &swetest.Severed{At: int64(k + 1 - solve)}
-			if k == solve+grade {
-				a.At, g.At = -1, -1
+			if k == 0 {
+				k = -1
 			}
-			p, e := severedRollout(t, b, task, a, g)
-			if string(p.Bytes) != string(want.Bytes) || p.ResultTree != want.ResultTree || e.Outcome != swe.Solved {
-				t.Errorf("cut at %d: %s %s, %d bytes", k+1, e.Outcome, e.Reason, len(p.Bytes))
-			}
+			try(k)
 		})
 	}
 	group.Wait()
-	t.Logf("figure: cut at each of %d calls, and at all of them: the same patch and outcome", solve+grade)
 }
 
-// severedRollout is a rollout over two breaking connections.
-func severedRollout(t *testing.T, b *swetest.Bench, task swe.Task, agent, grader *swetest.Severed) (swe.Patch, swe.Evaluation) {
-	t.Helper()
-	agent.Sandbox, grader.Sandbox = b.Box(t), b.Box(t)
-	defer agent.Close()
-	defer grader.Close()
-	fail := func(err error) (swe.Patch, swe.Evaluation) {
-		return swe.Patch{}, swe.Evaluation{Reason: fmt.Sprint(err)}
+func severedSolve(t *testing.T, b *swetest.Bench, task swe.Task, sb *swetest.Severed) (swe.Patch, error) {
+	sb.Sandbox = b.Box(t)
+	defer sb.Close()
+	if err := task.Prepare(t.Context(), sb); err != nil {
+		return swe.Patch{}, err
 	}
-	if err := task.Prepare(t.Context(), agent); err != nil {
-		return fail(err)
-	}
-	b.Bash(t, agent.Sandbox, sandbox.AgentUser, "cd /srv/repo\n"+fix)
-	p, err := task.Diff(t.Context(), agent)
-	if err != nil {
-		return fail(err)
-	}
-	e, err := task.Evaluate(t.Context(), grader, p)
-	if err != nil {
-		return fail(err)
-	}
-	return p, e
+	b.Bash(t, sb.Sandbox, sandbox.AgentUser, "cd /srv/repo\n"+fix)
+	return task.Diff(t.Context(), sb)
+}
+
+func severedGrade(t *testing.T, b *swetest.Bench, task swe.Task, p swe.Patch, sb *swetest.Severed) (swe.Evaluation, error) {
+	sb.Sandbox = b.Box(t)
+	defer sb.Close()
+	return task.Evaluate(t.Context(), sb, p)
 }

@@ -140,8 +140,8 @@ func (t *task) readTests(f swe.Fields, v map[string]string) error {
 	if t.judge.Parser == nil {
 		return swe.Unevaluable(fmt.Sprintf("log_parser:there is no parser %q for %s; Options.Parsers takes one", parser, v["repo"]))
 	}
-	if len(t.judge.F2P)+len(t.judge.P2P) == 0 {
-		return f.Error("FAIL_TO_PASS", "the tests that decide about the grade")
+	if len(t.judge.F2P) == 0 {
+		return f.Error("FAIL_TO_PASS", "the tests that the fix makes pass: without any, every patch would be a solution")
 	}
 	return t.readEvalType(f, v)
 }

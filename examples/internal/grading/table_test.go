@@ -186,6 +186,9 @@ git add -A; git -c user.name=b -c user.email=b@b commit -qm base`
 	return d
 }
 
+// conditions are the columns; in the last three the agent's work is right.
+var conditions = []string{"gold", "empty", "wrong", "partial", "cheat", "exit", "severed", "timeout", "assets missing"}
+
 // TestGraders: each kind of grader in each condition, through Generate.
 func TestGraders(t *testing.T) {
 	d, boxes := world(t), &local.Provider{}
@@ -197,15 +200,18 @@ func TestGraders(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			var group sync.WaitGroup
-			for condition, outcome := range want {
-				group.Go(func() { k.try(t, d, boxes, condition, outcome) })
+			cells := make([]string, len(conditions))
+			for i, condition := range conditions {
+				group.Go(func() { cells[i] = condition + ": " + k.try(t, d, boxes, condition, want[condition]) })
 			}
 			group.Wait()
+			t.Logf("figure: %s | %s", strings.ToUpper(k.name), strings.Join(cells, " | "))
 		})
 	}
 }
 
-func (k kind) try(t *testing.T, d dirs, boxes sandbox.Provider, condition string, want swe.Outcome) {
+// try is one rollout, and what became of it.
+func (k kind) try(t *testing.T, d dirs, boxes sandbox.Provider, condition string, want swe.Outcome) string {
 	command, agent, timeout := runTests, agents[condition], 5*time.Minute
 	switch condition {
 	case "severed":
@@ -234,7 +240,7 @@ func (k kind) try(t *testing.T, d dirs, boxes sandbox.Provider, condition string
 	samples, err := g.Generate(t.Context(), sample, nil)
 	if err != nil || len(samples) != 1 || samples[0].Reward == nil {
 		t.Errorf("%s, %s: %v %v", k.name, condition, samples, err)
-		return
+		return "nothing"
 	}
 	s, e := samples[0], protocol.last
 	if want == swe.EmptyPatch {
@@ -248,5 +254,9 @@ func (k kind) try(t *testing.T, d dirs, boxes sandbox.Provider, condition string
 	if e.Outcome != want || *s.Reward != reward || kept != keep {
 		t.Errorf("%s, %s: %s, reward %g, kept %v (%v, %s), want %s\n%s", k.name, condition, e.Outcome, *s.Reward, kept, s.Err, e.Reason, want, e.LogTail)
 	}
-	t.Logf("figure: %s, %s: %s, reward %g, kept %v, flagged %v", k.name, condition, e.Outcome, *s.Reward, kept, e.Tamper)
+	text := fmt.Sprintf("%s reward %g %s", e.Outcome, *s.Reward, map[bool]string{true: "kept", false: "not kept"}[kept])
+	if len(e.Tamper) > 0 {
+		text += fmt.Sprint(" flagged ", e.Tamper)
+	}
+	return text
 }

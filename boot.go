@@ -113,11 +113,18 @@ func (r *rollout) boot(ctx context.Context, role string, spec sandbox.Spec) (*ma
 			return nil, err
 		}
 		r.g.tele.retry(ctx, "boot")
-		if err := sleep(ctx, backoff(attempt, err)); err != nil {
+		if err := r.rest(ctx, backoff(attempt, err)); err != nil {
 			return nil, err
 		}
 	}
 	return nil, err
+}
+
+// rest waits with the guard held.
+func (r *rollout) rest(ctx context.Context, d time.Duration) error {
+	r.guard.hold()
+	defer r.guard.release()
+	return sleep(ctx, d)
 }
 
 func (r *rollout) bootOnce(ctx context.Context, role string, spec sandbox.Spec, attempt int) (*machine, error) {
@@ -178,6 +185,7 @@ func (r *rollout) queue(ctx context.Context, role string) (booted, closed func()
 // close destroys the machine and gives its place back. Its error is logged;
 // it fails no rollout.
 func (r *rollout) close(m *machine) {
+	defer m.free()
 	_, err := step(context.WithoutCancel(r.ctx), r, StageClose, m.role, func(context.Context) (struct{}, error) {
 		return struct{}{}, m.Close()
 	})
@@ -185,7 +193,6 @@ func (r *rollout) close(m *machine) {
 		r.log.Warn("sandbox did not close", "sandbox", m.ID(), "err", err)
 	}
 	r.g.tele.sandboxes.Add(r.ctx, -1, roleAttr(m.role))
-	m.free()
 	r.sandboxID = ""
 }
 

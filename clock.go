@@ -18,12 +18,20 @@ type clock struct {
 
 // newClock starts a clock that runs; expire is called in its own goroutine.
 func newClock(budget time.Duration, expire func()) *clock {
-	c := &clock{left: budget, since: time.Now()}
-	c.timer = time.AfterFunc(budget, func() {
+	c := heldClock(budget, expire)
+	c.release()
+	return c
+}
+
+// heldClock is a clock that stands still until its first release.
+func heldClock(budget time.Duration, expire func()) *clock {
+	c := &clock{left: budget, holders: 1}
+	c.timer = time.AfterFunc(time.Hour, func() { // of no matter: a held clock does not fire
 		if c.fire() {
 			expire()
 		}
 	})
+	c.timer.Stop()
 	return c
 }
 

@@ -55,6 +55,7 @@ var (
 	// ErrClosed: the Generator was closed.
 	ErrClosed = errors.New("generator is closed")
 
+	errCancelled        = errors.New("the caller's context ended")
 	errQueueTimeout     = errors.New("waited too long for a sandbox slot")
 	errAgentUnreachable = errors.New("agent could not reach the adapter")
 	errAgentBroken      = errors.New("agent did not start")
@@ -185,6 +186,7 @@ var causes = []struct {
 	code string
 }{
 	{ErrWallClock, CodeWallClockTimeout},
+	{errCancelled, CodeCancelled},
 	{ErrClosed, CodeCancelled},
 	{sandbox.ErrUnauthorized, CodeUnauthorized},
 	{errQueueTimeout, CodeQueueTimeout},
@@ -208,8 +210,11 @@ func codeOfType(err error) string {
 		capacity *sandbox.CapacityError
 		outcome  *outcomeError
 		engine   *sglang.Error
+		panicked *panicError
 	)
 	switch {
+	case errors.As(err, &panicked):
+		return CodeInvariant
 	case errors.As(err, &row):
 		return CodeBadRow
 	case errors.As(err, &rate):
@@ -220,8 +225,8 @@ func codeOfType(err error) string {
 		return outcome.code()
 	case errors.As(err, &engine):
 		return codeOfEngine(engine.Kind)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !inStage(err):
-		return CodeCancelled
+	case (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) && !inStage(err):
+		return CodeCancelled // in a stage it is a limit of that stage's own: the caller's end is marked
 	}
 	return ""
 }
@@ -288,6 +293,14 @@ func (e *outcomeError) code() string {
 	}
 	return CodeGraderError
 }
+
+// A panicError is a panic in a stage, a hook or a RewardFunc.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // abortReason words a failure as the metadata's abort_reason.
 func abortReason(err error) string {

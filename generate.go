@@ -9,16 +9,18 @@
 package agentrl
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -54,7 +56,8 @@ func Evaluate(ctx context.Context, args Args, base Sample, params SamplingParams
 }
 
 // A RewardFunc decides what a graded rollout is worth, and whether it is kept
-// (false aborts it as exception:<outcome>).
+// (false aborts it as exception:<outcome>). It is not asked about a grader's own
+// failure, which says nothing about the patch.
 type RewardFunc func(eval swe.Evaluation, segments []trajectory.Segment) (reward float64, keep bool)
 
 // A Generator runs rollouts. Its fields are the stages: New fills them with the
@@ -110,10 +113,15 @@ func (g *Generator) Grade(ctx context.Context, row Sample, patch swe.Patch) (swe
 	}
 	r := newRollout(g, row, nil, g.Protocol, export{})
 	var eval swe.Evaluation
-	err := r.under(ctx, func(ctx context.Context) (err error) {
-		eval, err = r.gradeOnly(ctx, patch)
-		return err
+	err := r.under(ctx, func(ctx context.Context) error {
+		return r.traced(ctx, func(ctx context.Context) (err error) {
+			eval, err = r.gradeOnly(ctx, patch)
+			return err
+		})
 	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return eval, err
 }
 
@@ -128,17 +136,11 @@ func (g *Generator) rollout(ctx context.Context, base Sample, params SamplingPar
 	if g.broken != nil {
 		return nil, g.broken
 	}
-	report, err := g.shared.breaker.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := newRollout(g, base, params, p, out)
-	samples, err := r.do(ctx)
-	report(err)
-	if ctx.Err() != nil && err != nil {
+	samples, err := newRollout(g, base, params, p, out).do(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	}
-	if errors.Is(err, ErrClosed) && samples == nil {
+	case samples == nil: // it was not let in
 		return nil, err
 	}
 	return samples, nil
@@ -155,8 +157,9 @@ type rollout struct {
 	attempt  int
 	instance string
 	log      *slog.Logger
-	born     time.Time // when it was called
-	start    time.Time // when the breaker let it in
+	born     time.Time       // when it was called
+	start    time.Time       // when the breaker let it in
+	caller   context.Context // the caller's own
 	ctx      context.Context
 	guard    *clock
 	session  adapter.Session
@@ -181,14 +184,25 @@ func newRollout(g *Generator, base Sample, params SamplingParams, p swe.Protocol
 	return r
 }
 
-// do runs the rollout and turns its failure into data. The error is for the
-// breaker and the caller's own ctx.
+// do waits for the breaker, runs the rollout and turns its failure into data.
+// Without samples the rollout was not let in.
 func (r *rollout) do(ctx context.Context) ([]Sample, error) {
 	var samples []Sample
-	err := r.under(ctx, func(ctx context.Context) (err error) {
-		samples, err = r.run(ctx)
+	err := r.under(ctx, func(ctx context.Context) error {
+		report, err := r.g.shared.breaker.enter(ctx)
 		if err != nil {
-			samples = []Sample{r.aborted(ctx, err)}
+			return err
+		}
+		r.start = time.Now()
+		err = r.traced(ctx, func(ctx context.Context) error {
+			return r.cancelled(protect(func() (err error) {
+				samples, err = r.run(ctx)
+				return err
+			}))
+		})
+		report(err)
+		if err != nil {
+			samples = []Sample{r.aborted(err)}
 		}
 		r.done(samples, err)
 		return err
@@ -196,20 +210,28 @@ func (r *rollout) do(ctx context.Context) ([]Sample, error) {
 	return samples, err
 }
 
-// under runs f as one live call: with the guard, which stands still until the
-// sandboxes begin, and under the span of the rollout.
+// under runs f as one live call, with the guard, which stands still until the
+// sandboxes begin.
 func (r *rollout) under(ctx context.Context, f func(context.Context) error) error {
+	r.caller = ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ctx, span := r.g.tele.startRollout(ctx, r)
-	r.ctx = ctx
-	r.guard = newClock(r.g.Config.Guard, func() { cancel(ErrWallClock) })
+	r.guard = heldClock(r.g.Config.Guard, func() {
+		r.expired()
+		cancel(ErrWallClock)
+	})
 	defer r.guard.stop()
-	r.guard.hold()
 	if !r.g.live.add(r, cancel) {
 		return ErrClosed
 	}
 	defer r.g.live.remove(r)
+	return f(ctx)
+}
+
+// traced runs f under the span of the rollout.
+func (r *rollout) traced(ctx context.Context, f func(context.Context) error) error {
+	ctx, span := r.g.tele.startRollout(ctx, r)
+	r.ctx = ctx
 	err := f(ctx)
 	r.g.tele.endRollout(ctx, span, r, err)
 	return err
@@ -304,6 +326,7 @@ func (r *rollout) solve(ctx context.Context, task swe.Task) (work, error) {
 	}); err != nil {
 		return work{}, err
 	}
+	r.agentDone(w)
 	if err := act(ctx, r, StageSeal, m, func(ctx context.Context) error {
 		return r.g.Adapter.SealSession(ctx, r.session.ID)
 	}); err != nil {
@@ -425,13 +448,16 @@ func (r *rollout) collect(ctx context.Context, w work, eval swe.Evaluation) ([]S
 	r.g.tele.segmentsOf(ctx, rec.Segments)
 	r.draft.session(rec, r.decoder())
 	keep := eval.Keep
-	if r.g.Reward != nil {
+	if r.g.Reward != nil && !infrastructural(eval) {
 		eval.Reward, keep = r.g.Reward(eval, rec.Segments)
 	}
 	r.outcome = eval.Outcome
 	r.draft.graded(eval)
-	if !keep {
+	switch {
+	case !keep:
 		return nil, &outcomeError{eval}
+	case math.IsNaN(eval.Reward), math.IsInf(eval.Reward, 0):
+		return nil, fmt.Errorf("the reward is %v, which is no number that JSON or a loss can hold", eval.Reward)
 	}
 	r.describe(rec, w, eval)
 	samples, err := r.export.make(r, rec, w, eval)
@@ -455,17 +481,16 @@ func instanceOf(task swe.Task, row swe.Row) string {
 	if task != nil {
 		return task.Spec().InstanceID
 	}
-	for _, key := range []string{"instance_id", "remote_env_info"} {
-		var id string
-		var remote struct {
+	var (
+		id, label string
+		remote    struct {
 			ID string `json:"instance_id"`
 		}
-		if json.Unmarshal(row.Metadata[key], &id) == nil && id != "" {
-			return id
-		}
-		if json.Unmarshal(row.Metadata[key], &remote) == nil && remote.ID != "" {
-			return remote.ID
-		}
+	)
+	_ = json.Unmarshal(row.Metadata["instance_id"], &id) // what is no string stays ""
+	_ = json.Unmarshal(row.Metadata["remote_env_info"], &remote)
+	if json.Unmarshal(row.Label, &label) != nil || utf8.RuneCountInString(label) >= 256 {
+		label = ""
 	}
-	return ""
+	return cmp.Or(id, remote.ID, label)
 }

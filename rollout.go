@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentrl-go/agentrl/adapter"
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
+	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/swe"
 )
@@ -26,12 +28,16 @@ func step[T any](ctx context.Context, r *rollout, stage Stage, role string, f fu
 		h(info)
 	}
 	ctx, end := r.g.tele.stage(ctx, info)
-	out, err := f(ctx)
+	var out T
+	err := protect(func() (err error) {
+		out, err = f(ctx)
+		return err
+	})
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
-		err = &StageError{Stage: stage, Err: err}
+		err = &StageError{Stage: stage, Err: r.cancelled(err)}
 	}
 	end(err)
 	info.InstanceID, info.Duration, info.Err = r.instance, time.Since(info.Start), err
@@ -40,6 +46,27 @@ func step[T any](ctx context.Context, r *rollout, stage Stage, role string, f fu
 		h(info)
 	}
 	return out, err
+}
+
+// protect runs f and makes an error of its panic: a bug that one row uncovers in
+// a stage, a hook or a RewardFunc must not end a process with a thousand
+// rollouts in it, nor leave their sandboxes behind.
+func protect(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// cancelled marks what failed after the caller's own ctx had ended, which may
+// have any cause: it is the caller's doing.
+func (r *rollout) cancelled(err error) error {
+	if err == nil || r.caller.Err() == nil || errors.Is(err, errCancelled) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errCancelled, err)
 }
 
 // act is step for a stage that works in a sandbox, whose life is extended
@@ -120,35 +147,53 @@ func (r *rollout) onTurn(t adapter.TurnInfo) {
 	}
 }
 
+// agentDone keeps how the agent ended in the metadata, and warns unless it
+// exited with 0. What becomes of the rollout afterwards does not matter to it.
+func (r *rollout) agentDone(w work) {
+	code, reason := w.report.Exit.Code, fmt.Sprintf("CLI error (exit %d)", w.report.Exit.Code)
+	if w.report.Exit.State == sandbox.TimedOut {
+		code, reason = -1, "time budget exceeded"
+	}
+	if code != 0 {
+		r.log.Warn("agent did not exit with 0", "agent_exit_code", code, "reason", reason)
+	}
+	r.base.Metadata["agent_exit_code"] = code
+}
+
 // describe writes what a graded rollout says about itself into the metadata
 // that all its samples share.
 func (r *rollout) describe(rec adapter.Record, w work, eval swe.Evaluation) {
 	md := r.base.Metadata
-	code := w.report.Exit.Code
-	if w.report.Exit.State == sandbox.TimedOut {
-		code = -1
-	}
-	if code != 0 {
-		reason := fmt.Sprintf("CLI error (exit %d)", code)
-		if code < 0 {
-			reason = "time budget exceeded"
-		}
-		r.log.Warn("agent did not exit with 0", "agent_exit_code", code, "reason", reason)
-	}
 	md["instance_id"] = r.instance
 	md["grading_solved"] = eval.Outcome == swe.Solved
 	md["is_solved"] = eval.Outcome == swe.Solved
 	md["applied_cleanly"] = eval.Applied
 	md["outcome"] = string(eval.Outcome)
-	md["agent_exit_code"] = code
 	md["elapsed_sec"] = time.Since(r.start).Seconds()
-	md["agent"] = map[string]any{
-		"version": w.report.Version, "turns": w.report.Turns, "duration_sec": w.took.Seconds(), "result": string(w.report.Outcome),
-	}
+	md["agent"] = describeAgent(rec, w)
 	md["turns"] = rec.Turns
 	if len(eval.Tamper) > 0 {
 		md["tamper"] = eval.Tamper
 	}
+}
+
+// describeAgent is what the agent said of its run; a failed one leaves the end
+// of its log.
+func describeAgent(rec adapter.Record, w work) map[string]any {
+	turns := w.report.Turns
+	if turns == 0 {
+		turns = rec.Turns // it does not count them itself
+	}
+	agent := map[string]any{
+		"version": w.report.Version, "turns": turns, "duration_sec": w.took.Seconds(), "result": string(w.report.Outcome),
+	}
+	if len(w.report.Sessions) > 0 {
+		agent["sessions"] = w.report.Sessions
+	}
+	if w.report.Outcome != harness.Finished && w.report.Log != "" {
+		agent["log"] = w.report.Log
+	}
+	return agent
 }
 
 // samples makes one sample of each segment that is worth training on.
@@ -168,8 +213,9 @@ func (r *rollout) samples(rec adapter.Record, _ work, eval swe.Evaluation) ([]Sa
 		return nil, untrained
 	}
 	base := r.base
-	if base.RolloutID == nil {
-		base.RolloutID = base.Index
+	if base.RolloutID == nil && base.Index != nil {
+		id := *base.Index // a number of its own: who changes one does not change the other
+		base.RolloutID = &id
 	}
 	out := make([]Sample, len(keep))
 	for i, seg := range keep {
@@ -229,10 +275,17 @@ func (r *rollout) measured(_ adapter.Record, _ work, eval swe.Evaluation) ([]Sam
 	return []Sample{s}, nil
 }
 
-// aborted makes the one sample of a rollout that failed, and logs why.
-func (r *rollout) aborted(ctx context.Context, err error) Sample {
-	f := FailureOf(err)
+// expired logs what the guard found when it expired.
+func (r *rollout) expired() {
 	stage, since := r.where()
+	r.log.Warn("wall clock guard expired", "elapsed", time.Since(r.start), "guard", r.g.Config.Guard, "stage", string(stage), "stage_since", since)
+}
+
+// aborted makes the one sample of a rollout that failed, and logs why, unless
+// the caller's own ctx ended: then nobody gets the sample.
+func (r *rollout) aborted(err error) Sample {
+	f := FailureOf(err)
+	stage, _ := r.where()
 	var at *StageError
 	if errors.As(err, &at) {
 		stage = at.Stage
@@ -244,12 +297,15 @@ func (r *rollout) aborted(ctx context.Context, err error) Sample {
 	s.Metadata["failure"] = map[string]any{
 		"stage": string(stage), "class": string(f.Class), "code": f.Code, "retryable": f.Retryable, "message": err.Error(),
 	}
-	if f.Code == CodeWallClockTimeout {
-		r.log.Warn("wall clock guard expired", "elapsed", time.Since(r.start), "guard", r.g.Config.Guard, "stage", string(stage), "stage_since", since)
+	if r.caller.Err() != nil {
+		return s
 	}
-	if ctx.Err() == nil || f.Code == CodeWallClockTimeout {
-		r.log.Warn("rollout aborted", "reason", s.Metadata["abort_reason"], "stage", string(stage), "class", string(f.Class), "err", err)
+	attrs := []any{"reason", s.Metadata["abort_reason"], "stage", string(stage), "class", string(f.Class), "err", err}
+	var p *panicError
+	if errors.As(err, &p) {
+		attrs = append(attrs, "stack", string(p.stack))
 	}
+	r.log.Warn("rollout aborted", attrs...)
 	return s
 }
 

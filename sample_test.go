@@ -149,3 +149,17 @@ func FuzzSample(f *testing.F) {
 		}
 	})
 }
+
+func TestAttemptIsCountedHoweverItIsHeld(t *testing.T) {
+	for name, v := range map[string]any{"int": 3, "int32": int32(3), "uint": uint(3), "float64": 3.0, "number": json.Number("3"),
+		"number with a point": json.Number("3.0"), "number with an exponent": json.Number("3e0")} {
+		if _, attempt := (Sample{Metadata: map[string]any{"attempt": v}}).asBase(); attempt != 3 {
+			t.Errorf("%s: attempt %d, want 3", name, attempt)
+		}
+	}
+	for name, v := range map[string]any{"nil": nil, "string": "3", "list": []any{3}} {
+		if _, attempt := (Sample{Metadata: map[string]any{"attempt": v}}).asBase(); attempt != 0 {
+			t.Errorf("%s: attempt %d, want 0", name, attempt)
+		}
+	}
+}

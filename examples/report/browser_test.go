@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// browser is a Chromium of this machine, or "".
+func browser() string {
+	for _, name := range []string{os.Getenv("AGENTRL_CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "headless_shell"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// open loads a page and returns its DOM when it has come to rest, and leaves a
+// screenshot where AGENTRL_SHOTS says.
+func open(t *testing.T, page, at, shot string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	args := []string{"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir=" + t.TempDir(),
+		"--window-size=1300,1600"}
+	if at != "" {
+		args = append(args, "--virtual-time-budget=20000") // details are unpacked after the page has loaded
+	}
+	out, err := exec.CommandContext(ctx, browser(), append(args, "--dump-dom", "file://"+page+at)...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", at, err)
+	}
+	if dir := os.Getenv("AGENTRL_SHOTS"); dir != "" {
+		if err := exec.CommandContext(ctx, browser(), append(args, "--screenshot="+filepath.Join(dir, shot+".png"), "file://"+page+at)...).Run(); err != nil {
+			t.Errorf("screenshot %s: %v", shot, err)
+		}
+	}
+	return string(out)
+}
+
+var took = regexp.MustCompile(`data-(table|ready)="(\d+)"`)
+
+// TestInChromium looks at a page of a thousand rollouts as a person does.
+func TestInChromium(t *testing.T) {
+	if browser() == "" {
+		t.Skip("there is no Chromium: install one, or name it in AGENTRL_CHROMIUM")
+	}
+	dir := t.TempDir()
+	fill(t, dir, 1000, 40)
+	page := filepath.Join(t.TempDir(), "report.html")
+	if err := run(options{dir: dir, out: page, maxMB: 512}, os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dom := open(t, page, "", "run")
+	for _, m := range took.FindAllStringSubmatch(dom, -1) {
+		ms, _ := strconv.Atoi(m[2])
+		t.Logf("figure: %s after %d ms, 1,000 rollouts, %d MiB", m[1], ms, info.Size()>>20)
+	}
+	for at, want := range map[string][]string{
+		"":                    {"1,000 of 1,000", ">project__lib-0<", "show more"},
+		"#r=5&v=conversation": {"I look.", "ls -la", "total 12", "Fix &lt;b&gt;it&lt;/b&gt;."},
+		"#r=5&v=tree":         {"2 branches", "subagent", "sequence 1", "content, message 1, token 4"},
+		"#r=5&v=tokens":       {"1,600 trained", `class="tok t"`, "1 from token 4, 2 from token 2,004", ">weights 1<", "&lt;/script&gt;&lt;b&gt;"},
+		"#r=5&v=time":         {"evaluate", "turn turn39"},
+		"#r=5&v=patch":        {`class="a">+new`, "1 files"},
+		"#r=5&v=grading":      {"assert 1 == 2", "all tests passed"},
+		"#r=3&v=row":          {"sandbox: sandbox_gone in run", "/repo"},
+		"#r=4711":             {"There is no such rollout"},
+	} {
+		shot := strings.Trim(strings.NewReplacer("#r=", "r", "&v=", "-").Replace(at), "-")
+		if shot == "" {
+			shot = "start"
+		}
+		dom := open(t, page, at, shot)
+		for _, w := range want {
+			if !strings.Contains(dom, w) {
+				t.Errorf("%s: the page does not show %s", at, w)
+			}
+		}
+	}
+}

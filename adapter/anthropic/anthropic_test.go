@@ -43,6 +43,42 @@ func TestToken(t *testing.T) {
 	}
 }
 
+func TestLongSilenceShowsEvents(t *testing.T) {
+	r, body := request(`{"stream":true,"messages":[{"role":"user","content":"x"}]}`)()
+	req, err := anthropic.Messages{}.Decode(r, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	resp := anthropic.Messages{}.Respond(w, req)
+	for range 60 {
+		if err := resp.KeepAlive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := resp.Answer(chat.Answer{Turn: "t", Text: "Done."}); err != nil {
+		t.Fatal(err)
+	}
+	var pings, longest int
+	for line := range strings.SplitSeq(w.Body.String(), "\n") {
+		switch {
+		case line == "event: ping":
+			pings++
+			longest = max(longest, pings)
+		case strings.HasPrefix(line, "event: "):
+			pings = 0
+		}
+	}
+	if longest*8 >= 300 {
+		t.Errorf("%d pings in a row: at 8 s each, more than 300 s without an event that is seen", longest)
+	}
+	for _, want := range []string{`"index":0,"type":"content_block_stop"`, `"content_block":{"text":"","type":"text"},"index":1`, `"delta":{"text":"Done.","type":"text_delta"},"index":1`} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("the stream lacks %s:\n%s", want, w.Body)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"system":[{"type":"text","text":"s"}],"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"sig_t_0"},{"type":"tool_use","id":"toolu_t_0","name":"f","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_t_0","content":[{"type":"image"}]},{"type":"text","text":"r"}]},{"role":"system","content":"x"}],"tools":[{"name":"f","input_schema":{}}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {

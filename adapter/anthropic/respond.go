@@ -28,13 +28,20 @@ type responder struct {
 	stream  bool
 	model   string
 	started bool // message_start was sent
+	signs   int  // of life, after it
+	blank   bool // an empty text block was begun as block 0
 }
 
 type dict = map[string]any
 
-// KeepAlive begins the message, without counts, and after that sends pings,
-// which reset Claude Code's timers once the message has begun. In an answer that
-// is no stream it sends a blank before the JSON.
+// seenSigns is how many signs of life pass before one that every version sees.
+const seenSigns = 12
+
+// KeepAlive begins the message, without counts, and after that sends pings. They
+// reset the timers that count bytes. Version 2.1.197 has one more, of 300 s, that
+// counts events and is not shown pings: every dozenth sign is therefore an empty
+// delta of an empty text block, which comes back as no text. In an answer that is
+// no stream it is a blank before the JSON.
 func (r *responder) KeepAlive() error {
 	switch {
 	case !r.stream:
@@ -43,7 +50,14 @@ func (r *responder) KeepAlive() error {
 		// Claude Code takes messages of one id for one: it must be new.
 		return r.start(rand.Text(), usage(chat.Answer{}))
 	}
-	return r.w.Event("ping", dict{"type": "ping"})
+	if r.signs++; r.signs%seenSigns != 0 {
+		return r.w.Event("ping", dict{"type": "ping"})
+	}
+	if !r.blank {
+		r.blank = true
+		return r.w.Event("content_block_start", dict{"type": "content_block_start", "index": 0, "content_block": dict{"type": "text", "text": ""}})
+	}
+	return r.w.Event("content_block_delta", dict{"type": "content_block_delta", "index": 0, "delta": dict{"type": "text_delta", "text": ""}})
 }
 
 // start begins the message of a stream.
@@ -70,8 +84,15 @@ func (r *responder) Answer(a chat.Answer) error {
 			return err
 		}
 	}
+	first := 0
+	if r.blank {
+		first = 1
+		if err := r.w.Event("content_block_stop", dict{"type": "content_block_stop", "index": 0}); err != nil {
+			return err
+		}
+	}
 	for i, b := range streamed(a) {
-		if err := r.block(i, b); err != nil {
+		if err := r.block(first+i, b); err != nil {
 			return err
 		}
 	}

@@ -98,6 +98,7 @@ func TestGrade(t *testing.T) {
 			if e.Outcome != c.want {
 				t.Errorf("%s: %s\n%s", e.Outcome, e.Reason, e.LogTail)
 			}
+			t.Logf("figure: %s: %s", c.name, e.Outcome)
 		})
 	}
 }

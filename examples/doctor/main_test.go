@@ -161,7 +161,8 @@ func (s *site) visit(t *testing.T) (*doctor, string, int) {
 	var out bytes.Buffer
 	d := &doctor{o: s.o, environ: s.environ, out: &out, bend: s.bend}
 	d.run(t.Context())
-	return d, out.String(), d.print()
+	status := d.print()
+	return d, out.String(), status
 }
 
 func TestAllIsWell(t *testing.T) {

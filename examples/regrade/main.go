@@ -4,7 +4,10 @@
 //	regrade -rows rows.jsonl -patches patches.jsonl -out regraded.jsonl -sandbox docker
 //
 // A line of patches is {"instance_id": …, "patch": …, "outcome": …}: patch is a
-// string, or a swe.Patch as JSON, whose trees are then checked again.
+// string, or a swe.Patch as JSON, whose trees are then checked again. With -run
+// rows and patches are those of a run's records instead:
+//
+//	regrade -run runs -out regraded.jsonl -sandbox docker
 package main
 
 import (
@@ -27,6 +30,7 @@ import (
 
 type options struct {
 	rows, patches, out string
+	run                string
 	protocol, sandbox  string
 	parallel           int
 }
@@ -35,6 +39,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.rows, "rows", "rows.jsonl", "dataset rows, one slime sample as JSON a line")
 	flag.StringVar(&o.patches, "patches", "patches.jsonl", "stored patches")
+	flag.StringVar(&o.run, "run", "", "a run directory (AGENTRL_RUN_DIR), instead of -rows and -patches")
 	flag.StringVar(&o.out, "out", "regraded.jsonl", "where the evaluations are written")
 	flag.StringVar(&o.protocol, "protocol", "scaleswe", "the rows' format")
 	flag.StringVar(&o.sandbox, "sandbox", "local", "local, docker or e2b")
@@ -57,6 +62,8 @@ type stored struct {
 	ID      string      `json:"instance_id"`
 	Patch   patch       `json:"patch"`
 	Outcome swe.Outcome `json:"outcome"`
+
+	row *agentrl.Sample // nil: there is none
 }
 
 // A patch reads a string of diff text as well as a swe.Patch.
@@ -82,15 +89,7 @@ type result struct {
 }
 
 func run(ctx context.Context, o options, g *agentrl.Generator, stdout io.Writer) error {
-	rows, err := grading.ReadLines[agentrl.Sample](o.rows)
-	if err != nil {
-		return err
-	}
-	byID := map[string]agentrl.Sample{}
-	for _, row := range rows {
-		byID[grading.ID(row)] = row
-	}
-	patches, err := grading.ReadLines[stored](o.patches)
+	patches, err := read(o, stdout)
 	if err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func run(ctx context.Context, o options, g *agentrl.Generator, stdout io.Writer)
 	group.SetLimit(o.parallel)
 	for i, s := range patches {
 		group.Go(func() error {
-			results[i] = regrade(ctx, g, byID, s)
+			results[i] = regrade(ctx, g, s)
 			return context.Cause(ctx)
 		})
 	}
@@ -109,14 +108,55 @@ func run(ctx context.Context, o options, g *agentrl.Generator, stdout io.Writer)
 	return write(o.out, results, stdout)
 }
 
-func regrade(ctx context.Context, g *agentrl.Generator, rows map[string]agentrl.Sample, s stored) result {
+// read returns the stored patches with their rows.
+func read(o options, stdout io.Writer) ([]stored, error) {
+	if o.run != "" {
+		return readRun(o.run, stdout)
+	}
+	rows, err := grading.ReadLines[agentrl.Sample](o.rows)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[string]*agentrl.Sample{}
+	for i := range rows {
+		byID[grading.ID(rows[i])] = &rows[i]
+	}
+	patches, err := grading.ReadLines[stored](o.patches)
+	for i := range patches {
+		patches[i].row = byID[patches[i].ID]
+	}
+	return patches, err
+}
+
+// readRun takes rows and patches from a run's records. What has no patch is
+// passed over, and what is no record named.
+func readRun(dir string, stdout io.Writer) ([]stored, error) {
+	var patches []stored
+	for rec, err := range agentrl.ReadRunDir(dir) {
+		var bad *agentrl.RunRecordError
+		switch {
+		case errors.As(err, &bad):
+			fmt.Fprintln(stdout, "left out:", err)
+		case err != nil:
+			return nil, err
+		case rec.Patch != nil:
+			s := stored{ID: rec.InstanceID, Patch: patch{*rec.Patch}, row: &rec.Row}
+			if rec.Eval != nil {
+				s.Outcome = rec.Eval.Outcome
+			}
+			patches = append(patches, s)
+		}
+	}
+	return patches, nil
+}
+
+func regrade(ctx context.Context, g *agentrl.Generator, s stored) result {
 	r := result{ID: s.ID, Before: s.Outcome}
-	row, ok := rows[s.ID]
-	if !ok {
+	if s.row == nil {
 		r.Err = "no row has this instance_id"
 		return r
 	}
-	eval, err := g.Grade(ctx, row, s.Patch.Patch)
+	eval, err := g.Grade(ctx, *s.row, s.Patch.Patch)
 	if err != nil {
 		r.Err = err.Error()
 		return r

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -261,10 +262,11 @@ func New(cfg Config, args Args) (*Generator, error) {
 	cfg = cfg.withDefaults()
 	backend, why := chooseSandbox(cfg)
 	cfg.Sandbox = backend
-	g := &Generator{Config: cfg, args: args, shared: process.gates(cfg)}
+	g := &Generator{Config: cfg, args: args}
 
 	var errs []error
 	try := func(err error) { errs = append(errs, err) }
+	try(cfg.positive())
 	try(cfg.validate())
 	var err error
 	g.Harness, err = newHarness(cfg)
@@ -284,12 +286,14 @@ func New(cfg Config, args Args) (*Generator, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, errors.Join(err, closeLedger(ledger))
 	}
+	g.shared = process.gates(cfg)
 	if ledger != nil {
 		g.reap(cfg.LedgerDir)
 		g.Sandboxes = ledger.Wrap(backend, g.Sandboxes)
 	}
-	if err := g.serve(options, public, ledger); err != nil {
-		return nil, err
+	address, err := g.serve(options, public, ledger)
+	if err != nil {
+		return nil, errors.Join(err, closeLedger(ledger))
 	}
 	if err := g.openAdmin(); err != nil {
 		return nil, errors.Join(err, g.Close())
@@ -297,7 +301,7 @@ func New(cfg Config, args Args) (*Generator, error) {
 	for _, w := range cfg.Warnings {
 		slog.Warn("configuration", "warning", w)
 	}
-	slog.Info("generator ready", "tokenizer", args.HFCheckpoint, "adapter", public, "max_context_len", args.MaxContextLen,
+	slog.Info("generator ready", "tokenizer", args.HFCheckpoint, "adapter", address, "max_context_len", args.MaxContextLen,
 		"tool_parser", args.ToolCallParser, "reasoning_parser", args.ReasoningParser, "sandbox", backend, "because", why)
 	return g, nil
 }
@@ -369,9 +373,9 @@ func newProvider(cfg Config) (sandbox.Provider, error) {
 func publicURL(cfg Config, h harness.Harness) (string, error) {
 	switch {
 	case cfg.AdapterPublicURL != "":
-		return strings.TrimRight(cfg.AdapterPublicURL, "/"), nil
+		return checkPublicURL(cfg.AdapterPublicURL)
 	case cfg.AdapterPublicHost != "":
-		return "http://" + net.JoinHostPort(cfg.AdapterPublicHost, portMark), nil
+		return publicHost(cfg.AdapterPublicHost)
 	case h == nil || !h.DialsBack():
 		return "", nil
 	case cfg.Sandbox == "local":
@@ -383,8 +387,24 @@ func publicURL(cfg Config, h harness.Harness) (string, error) {
 		"export ADAPTER_PUBLIC_HOST to an address of this host that sandboxes can reach, or ADAPTER_PUBLIC_URL to a tunnel's", cfg.Agent, cfg.Sandbox)
 }
 
-// portMark stands for the port until the listener has one.
-const portMark = "PORT"
+// portMark stands for the port until the listener has one: no host can hold it.
+const portMark = "{port}"
+
+func checkPublicURL(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return "", fmt.Errorf("ADAPTER_PUBLIC_URL=%q: want http://HOST[:PORT][/PATH] or https://…", s)
+	}
+	return strings.TrimRight(s, "/"), nil
+}
+
+func publicHost(host string) (string, error) {
+	bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.ContainsAny(host, "/ @") || strings.Contains(bare, ":") && net.ParseIP(bare) == nil {
+		return "", fmt.Errorf("ADAPTER_PUBLIC_HOST=%q: want a name or an address alone: the port is ADAPTER_PORT, and scheme and path are for ADAPTER_PUBLIC_URL", host)
+	}
+	return "http://" + net.JoinHostPort(bare, portMark), nil
+}
 
 // abortPolicies are the values of Config.OnAbort.
 var abortPolicies = map[string]adapter.AbortPolicy{"continue": adapter.Continue, "restart": adapter.Restart, "fail": adapter.Fail}

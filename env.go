@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -223,8 +224,8 @@ func (c *Config) checkEnv(vars map[string]string) error {
 	if _, err := c.adminAddr(); err != nil {
 		errs = append(errs, err)
 	}
-	if c.CreatesPerSec < 0 {
-		refuse("AGENTRL_CREATES_PER_SEC", "0 or more")
+	if !(c.CreatesPerSec >= 0) || math.IsInf(c.CreatesPerSec, 0) { // NaN too
+		refuse("AGENTRL_CREATES_PER_SEC", "a number, 0 or more")
 	}
 	for name, d := range map[string]time.Duration{"SWE_AGENT_TIME_BUDGET_SEC": c.AgentBudget, "SWE_EVAL_TIMEOUT_SEC": c.EvalTimeout,
 		"SLIME_AGENT_SANDBOX_LIFETIME_SEC": c.SandboxLifetime} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentrl-go/agentrl"
+	"github.com/agentrl-go/agentrl/adapter/adaptertest"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/sandbox"
@@ -198,6 +199,42 @@ func TestRefusedRowKeepsItsName(t *testing.T) {
 		}
 	}
 }
+
+func TestGeneratorThatCannotRunSaysWhy(t *testing.T) {
+	var g agentrl.Generator
+	_, err := g.Generate(t.Context(), row(), nil)
+	for _, want := range []string{"Generator.Protocol", "Generator.Sandboxes", "Generator.Harness", "Generator.Adapter"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Generate of a zero Generator = %v, want it to name %s", err, want)
+		}
+	}
+	for want, cfg := range map[string]agentrl.Config{
+		"Config.BootRetries": {BootRetries: -1}, "Config.BootConcurrency": {BootConcurrency: -1}, "Config.Guard": {Guard: -1},
+		"Config.MaxSandboxes": {MaxSandboxes: -1}, "Config.CreatesPerSec": {CreatesPerSec: math.NaN()},
+	} {
+		if _, err := newBench(cfg).Generate(t.Context(), row(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Generate = %v, want an error that names %s", err, want)
+		}
+	}
+}
+
+// A pause that the engine does not grant leaves neither turns nor clocks waiting.
+func TestFailedPauseIsUndone(t *testing.T) {
+	b := newBench(agentrl.Config{})
+	stubborn := &stubbornAdapter{Fake: b.adapter}
+	b.Adapter = stubborn
+	if err := b.Pause(t.Context()); err == nil || !stubborn.resumed {
+		t.Errorf("Pause = %v, resumed: %v", err, stubborn.resumed)
+	}
+}
+
+type stubbornAdapter struct {
+	*adaptertest.Fake
+	resumed bool
+}
+
+func (s *stubbornAdapter) Pause(context.Context) error { return errors.New("a turn does not leave") }
+func (s *stubbornAdapter) Resume()                     { s.resumed = true }
 
 // refusing is a protocol that takes no row.
 type refusing struct{}

@@ -1,8 +1,10 @@
 package agentrl
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -13,18 +15,18 @@ import (
 )
 
 // serve puts the adapter behind the process's listener at the configured address.
-func (g *Generator) serve(o adapter.Options, public string, ledger *sandbox.Ledger) error {
+// It returns the adapter's address, as sandboxes reach it if they have to.
+func (g *Generator) serve(o adapter.Options, public string, ledger *sandbox.Ledger) (string, error) {
 	l, err := process.listen(net.JoinHostPort(g.Config.AdapterBindHost, strconv.Itoa(g.Config.AdapterPort)))
 	if err != nil {
-		return err
+		return "", err
 	}
 	port := strconv.Itoa(l.port)
 	o.LocalURL = "http://127.0.0.1:" + port
 	o.BaseURL = strings.Replace(public, portMark, port, 1)
 	server, err := adapter.New(o)
 	if err != nil {
-		l.release()
-		return err
+		return "", errors.Join(err, l.release())
 	}
 	l.mux.Attach(server)
 	g.Adapter = server
@@ -33,7 +35,7 @@ func (g *Generator) serve(o adapter.Options, public string, ledger *sandbox.Ledg
 		l.mux.Detach(server)
 		return errors.Join(l.release(), closeLedger(ledger))
 	}
-	return nil
+	return cmp.Or(o.BaseURL, o.LocalURL), nil
 }
 
 func openLedger(dir string) (*sandbox.Ledger, error) {
@@ -62,6 +64,9 @@ func (g *Generator) reap(dir string) {
 // prepare completes a Generator at its first call.
 func (g *Generator) prepare() {
 	g.Config = g.Config.withDefaults()
+	if g.broken = errors.Join(g.complete(), g.Config.positive()); g.broken != nil {
+		return
+	}
 	if g.shared == nil {
 		g.shared = newShared(g.Config)
 	}
@@ -72,6 +77,41 @@ func (g *Generator) prepare() {
 	}
 }
 
+// complete names the stages that a Generator made by hand lacks.
+func (g *Generator) complete() error {
+	var errs []error
+	for _, stage := range []struct {
+		name string
+		set  bool
+	}{{"Protocol", g.Protocol != nil}, {"Sandboxes", g.Sandboxes != nil}, {"Harness", g.Harness != nil}, {"Adapter", g.Adapter != nil}} {
+		if !stage.set {
+			errs = append(errs, fmt.Errorf("Generator.%s is nil: set it before the first call, or let New make the Generator", stage.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// positive refuses fields below their least value, which would wait for ever or
+// never begin. ConfigFromEnv refuses the variables by their own names.
+func (c Config) positive() error {
+	var errs []error
+	for _, field := range []struct {
+		name  string
+		value float64
+		least float64
+	}{
+		{"AgentBudget", c.AgentBudget.Seconds(), 0}, {"EvalTimeout", c.EvalTimeout.Seconds(), 0}, {"Guard", c.Guard.Seconds(), 0},
+		{"QueueTimeout", c.QueueTimeout.Seconds(), 0}, {"SandboxLifetime", c.SandboxLifetime.Seconds(), 0},
+		{"BootConcurrency", float64(c.BootConcurrency), 1}, {"BootRetries", float64(c.BootRetries), 1},
+		{"MaxTurns", float64(c.MaxTurns), 0}, {"MaxSandboxes", float64(c.MaxSandboxes), 0}, {"CreatesPerSec", c.CreatesPerSec, 0},
+	} {
+		if !(field.value >= field.least) { // NaN too
+			errs = append(errs, fmt.Errorf("Config.%s is %v: want %v or more, or 0 for the default", field.name, field.value, field.least))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func (g *Generator) logger() *slog.Logger {
 	if g.Logger != nil {
 		return g.Logger
@@ -80,14 +120,15 @@ func (g *Generator) logger() *slog.Logger {
 }
 
 // Pause prepares a weight update: on return the engine holds nothing of ours.
-// New turns wait, keep-alives flow, clocks stand still until Resume.
+// New turns wait, keep-alives flow, clocks stand still until Resume. After an
+// error nothing is paused.
 func (g *Generator) Pause(ctx context.Context) error {
 	g.live.pause(true)
-	if err := g.Adapter.Pause(ctx); err != nil {
-		g.live.pause(false)
-		return err
+	err := g.Adapter.Pause(ctx)
+	if err != nil {
+		g.Resume() // else turns would stand still while the clocks run
 	}
-	return nil
+	return err
 }
 
 // Resume lets the turns that Pause held go on.

@@ -25,40 +25,64 @@ func newShared(cfg Config) *shared {
 
 // process is what one process has once: the Generators of the package
 // functions, the listeners by address, the boot gates and the breaker.
-var process = &processWide{generators: map[Args]*Generator{}, listeners: map[string]*listener{}, admins: map[string]*admin{}}
+var process = &processWide{generators: map[Args]*making{}, listeners: map[string]*listener{}, admins: map[string]*admin{}}
 
 type processWide struct {
 	mu         sync.Mutex
-	generators map[Args]*Generator
+	generators map[Args]*making
 	listeners  map[string]*listener
 	admins     map[string]*admin
 	shared     *shared
+}
+
+// A making is a Generator of the package functions. It is made once for all the
+// calls that come for it: hundreds do, at the same moment, when a trainer starts.
+type making struct {
+	done chan struct{} // closed when the others are set
+	g    *Generator
+	err  error
 }
 
 // generator returns the Generator of args, made at the first call from the
 // environment. One that can't be made is not remembered.
 func (p *processWide) generator(args Args) (*Generator, error) {
 	p.mu.Lock()
-	g := p.generators[args]
-	p.mu.Unlock()
-	if g != nil {
-		return g, nil
+	m := p.generators[args]
+	if m != nil {
+		p.mu.Unlock()
+		<-m.done
+		return m.g, m.err
 	}
+	m = &making{done: make(chan struct{})}
+	p.generators[args] = m
+	p.mu.Unlock()
+
+	g, err := fromEnv(args)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer close(m.done)
+	if p.generators[args] != m && err == nil { // Close came meanwhile, and does not know of g
+		p.mu.Unlock()
+		err = errors.Join(ErrClosed, g.Close())
+		p.mu.Lock()
+	}
+	if err != nil {
+		m.err = err
+		if p.generators[args] == m {
+			delete(p.generators, args)
+		}
+		return nil, err
+	}
+	m.g = g
+	return g, nil
+}
+
+func fromEnv(args Args) (*Generator, error) {
 	cfg, err := ConfigFromEnv(os.Environ())
 	if err != nil {
 		return nil, err
 	}
-	if g, err = New(cfg, args); err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	if other := p.generators[args]; other != nil {
-		p.mu.Unlock()
-		return other, g.Close()
-	}
-	p.generators[args] = g
-	p.mu.Unlock()
-	return g, nil
+	return New(cfg, args)
 }
 
 // gates returns the process's; the first Generator's Config sizes them.
@@ -74,18 +98,25 @@ func (p *processWide) gates(cfg Config) *shared {
 func (p *processWide) all() []*Generator {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var gs []*Generator
-	for _, g := range p.generators {
-		gs = append(gs, g)
-	}
-	return gs
+	return p.made()
 }
 
 func (p *processWide) takeAll() []*Generator {
-	gs := p.all()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(p.generators)
+	defer clear(p.generators)
+	return p.made()
+}
+
+func (p *processWide) made() []*Generator {
+	var gs []*Generator
+	for _, m := range p.generators {
+		select {
+		case <-m.done:
+			gs = append(gs, m.g)
+		default:
+		}
+	}
 	return gs
 }
 

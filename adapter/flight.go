@@ -29,6 +29,7 @@ func keyOf(path string, body []byte) flightKey {
 // generation is aborted.
 type flight struct {
 	key    flightKey
+	name   string // the turn's id, when Options.OnRequest gives one
 	req    *chat.Request
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -46,7 +47,7 @@ type flight struct {
 }
 
 // join returns the flight of this request, a new one when none is live.
-func (ses *session) join(key flightKey, req *chat.Request, d chat.Dialect) *flight {
+func (ses *session) join(key flightKey, req *chat.Request, d chat.Dialect, name string) *flight {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
 	if f := ses.flights[key]; f != nil {
@@ -54,7 +55,7 @@ func (ses *session) join(key flightKey, req *chat.Request, d chat.Dialect) *flig
 		return f
 	}
 	ctx, cancel := context.WithCancelCause(ses.ctx)
-	f := &flight{key: key, req: req, ctx: ctx, cancel: cancel, done: make(chan struct{}), clients: 1, started: time.Now()}
+	f := &flight{key: key, name: name, req: req, ctx: ctx, cancel: cancel, done: make(chan struct{}), clients: 1, started: time.Now()}
 	ses.flights[key] = f
 	ses.noteRewrites(req.Rewrites)
 	go func() {

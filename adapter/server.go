@@ -102,6 +102,17 @@ type Options struct {
 	SlowTurn time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
+	// OnRequest, when set, sees each request for a turn before it is served, with
+	// its body and the id of its session. It is called by several goroutines at
+	// once. For recording and replaying.
+	OnRequest func(session string, w http.ResponseWriter, r *http.Request, body []byte) Watch
+}
+
+// A Watch is what Options.OnRequest wants of a request.
+type Watch struct {
+	Turn   string              // names the turn that the request begins; ids are unique; "" leaves it to the server
+	Writer http.ResponseWriter // is written to; the one that was given, or one around it that has Unwrap
+	Over   func()              // called when the request is over
 }
 
 func (o Options) withDefaults() Options {

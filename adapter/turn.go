@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		rt.dialect.Respond(w, nil).Refuse(bodyRefusal(err, s.o.MaxBody))
 		return
 	}
+	watch := s.announce(ses, rt, w, r, body)
+	w = watch.Writer
+	defer watch.Over()
 	req, err := rt.dialect.Decode(r, body)
 	if err != nil {
 		ses.misunderstood(r.URL.Path, body, err)
@@ -42,9 +46,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	}
 	defer ses.exit()
-	f := ses.join(keyOf(r.URL.Path, body), req, rt.dialect)
+	f := ses.join(keyOf(r.URL.Path, body), req, rt.dialect, watch.Turn)
 	defer ses.leave(f)
 	s.await(r.Context(), resp, ses, f, arrived)
+}
+
+// announce tells Options.OnRequest of a request for a turn.
+func (s *Server) announce(ses *session, rt route, w http.ResponseWriter, r *http.Request, body []byte) Watch {
+	if s.o.OnRequest == nil || rt.op != chat.OpTurn {
+		return Watch{Writer: w, Over: func() {}}
+	}
+	return s.o.OnRequest(ses.id, w, r, body)
 }
 
 // readBody reads the body to its end. net/http watches for a disconnect only
@@ -99,7 +111,7 @@ func (s *Server) await(ctx context.Context, resp chat.Responder, ses *session, f
 // It sets the flight's turn, as far as it comes, its answer and its meta.
 func (ses *session) generate(f *flight, d chat.Dialect) error {
 	req, turn := f.req, &f.turn
-	*turn = trajectory.Turn{ID: newTurnID(), Prompt: req.Messages, Tools: req.Tools, Kind: req.Kind, Agent: req.Agent, Start: f.started}
+	*turn = trajectory.Turn{ID: cmp.Or(f.name, newTurnID()), Prompt: req.Messages, Tools: req.Tools, Kind: req.Kind, Agent: req.Agent, Start: f.started}
 	if err := ses.admit(req.Kind); err != nil {
 		return err
 	}

@@ -82,14 +82,14 @@ func (c CLI) Install(ctx context.Context, sb sandbox.Sandbox) (string, error) {
 	case !res.Ok():
 		return "", &InstallError{c.Name, fmt.Sprintf("`%s --version` as the agent user: exit %d%s: %.400s", c.Name, res.Code, res.Signal, bytes.TrimSpace(append(res.Stderr, res.Stdout...)))}
 	}
-	version := LastLines(res.Stdout, 1)
+	version := LastLines(append(res.Stderr, res.Stdout...), 1) // pi prints it to stderr
 	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Env: map[string]string{"VERSION": version}, Script: fmt.Sprintf(
-		`mkdir -p %s && printf '%%s\n' "$VERSION" >%s`, sandbox.Path(Home+"/bin"), sandbox.Path(c.versionFile()))})
+		`mkdir -p %s && printf '%%s\n' "$VERSION" >%s`, sandbox.Path(Home+"/bin"), sandbox.Path(c.VersionFile()))})
 	return version, err
 }
 
-// versionFile keeps what `--version` printed, for reports.
-func (c CLI) versionFile() string { return c.Bin() + ".version" }
+// VersionFile is the path of what `--version` printed when it was installed.
+func (c CLI) VersionFile() string { return c.Bin() + ".version" }
 
 // place brings the asset that suits the image into it.
 func (c CLI) place(ctx context.Context, sb sandbox.Sandbox) error {

@@ -50,7 +50,7 @@ const (
 
 // A Report says how a run ended.
 type Report struct {
-	Exit     sandbox.Exit
+	Exit     sandbox.Exit // as the agent's program exited; Code is 1 where it failed and exited with 0
 	Outcome  Outcome
 	Version  string   // of the agent
 	Log      string   // the last lines of its log

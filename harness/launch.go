@@ -41,8 +41,9 @@ const (
 
 // Dir is the folder of a CLI's run: configuration, prompt, log and the CLI's
 // own state. It is outside the work directory, where the agent's git status and
-// the patch would show it, and readable by the agent's user alone.
-func (c CLI) Dir() string { return "/tmp/agentrl-" + c.Name }
+// the patch would show it, and readable by the agent's user alone. It is not
+// below /tmp either, where Codex refuses to put its helpers.
+func (c CLI) Dir() string { return Home + "/run/" + c.Name }
 
 // DirMark in a Launch stands for the run's folder as a program in the sandbox
 // sees it.
@@ -87,7 +88,7 @@ func (c CLI) configure(ctx context.Context, sb sandbox.Sandbox, l Launch) (strin
 	}
 	own := fmt.Sprintf("d=%s; chown -R %s: \"$d\" 2>/dev/null || [ -n \"${%s-}\" ]", sandbox.Path(c.Dir()), sandbox.AgentUser, sandbox.OneUserVar)
 	if _, err := sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: fmt.Sprintf(
-		"d=%s; rm -rf \"$d\" && mkdir -p \"$d\" && chmod 700 \"$d\" || exit 1; %s", sandbox.Path(c.Dir()), own)}); err != nil {
+		"d=%s; rm -rf \"$d\" && mkdir -p \"$d\" && chmod 755 \"$d/../..\" \"$d/..\" && chmod 700 \"$d\" || exit 1; %s", sandbox.Path(c.Dir()), own)}); err != nil {
 		return "", err
 	}
 	files := map[string][]byte{c.promptFile(): []byte(l.Job.Prompt)}
@@ -128,6 +129,9 @@ func (c CLI) report(ctx context.Context, sb sandbox.Sandbox, l Launch, exit sand
 	case sandbox.Lost:
 		r.Outcome = Crashed
 	}
+	if r.Outcome != Finished && r.Exit == (sandbox.Exit{}) {
+		r.Exit.Code = 1 // some exit with 0 whatever became of them
+	}
 	if r.Outcome == Unreachable {
 		r.Log = (&UnreachableError{l.Job.BaseURL, LastLines([]byte(r.Log), 1)}).Error() + "\n" + r.Log
 	}
@@ -139,7 +143,7 @@ func (c CLI) report(ctx context.Context, sb sandbox.Sandbox, l Launch, exit sand
 func (c CLI) leavings(ctx context.Context, sb sandbox.Sandbox, r *Report) error {
 	out, err := sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: fmt.Sprintf(
 		"head -n 1 %s 2>/dev/null || echo; find %s -name '*.jsonl' 2>/dev/null | sort | head -n 1000",
-		sandbox.Path(c.versionFile()), sandbox.Path(c.Dir()))})
+		sandbox.Path(c.VersionFile()), sandbox.Path(c.Dir()))})
 	if err != nil {
 		return err
 	}

@@ -76,10 +76,15 @@ func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
 // Run runs `claude -p` on the job. What the web tools would reach is not there.
 func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
 	args := harness.Words("-p", "--permission-mode", "bypassPermissions", "--output-format", "stream-json", "--verbose",
-		"--disable-slash-commands", "--strict-mcp-config", "--disallowedTools", "WebSearch,WebFetch")
+		"--strict-mcp-config", "--disallowedTools", "WebSearch,WebFetch") + h.newer("--disable-slash-commands")
 	return h.cli.Run(ctx, sb, harness.Launch{
 		Job: job, Args: strings.TrimSpace(args + " " + h.o.ExtraArgs), Env: h.env(job), Unset: foreign, Read: read,
 	})
+}
+
+// newer is shell text for an option that versions before 2.1 refuse.
+func (h *Harness) newer(option string) string {
+	return " $(case $(cat " + sandbox.Path(h.cli.VersionFile()) + " 2>/dev/null) in [01].*|2.0.*) ;; *) echo " + option + ";; esac)"
 }
 
 // foreign are variables of an image that would lead to another provider.

@@ -74,7 +74,7 @@ func Test(t *testing.T, c Contract) {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	b := &bench{c: c, h: h, box: &counted{Sandbox: box}}
+	b := &bench{c: c, h: h, box: box}
 	if !t.Run("install", b.install) {
 		return
 	}
@@ -124,7 +124,7 @@ func Turn(prompt string) int { return strings.Count(prompt, "<|im_start|>assista
 type bench struct {
 	c   Contract
 	h   harness.Harness
-	box *counted
+	box sandbox.Sandbox
 }
 
 // counted is a sandbox that counts the bytes written into it.
@@ -146,20 +146,30 @@ func (s *counted) WriteFile(ctx context.Context, path, user string, content io.R
 	return s.Sandbox.WriteFile(ctx, path, user, content)
 }
 
+// An Installation says what one Install took.
+type Installation struct {
+	Took  time.Duration
+	Bytes int64 // written into the sandbox
+}
+
+// Installed installs the harness in the sandbox.
+func Installed(t testing.TB, h harness.Harness, sb sandbox.Sandbox) Installation {
+	t.Helper()
+	c := &counted{Sandbox: sb}
+	start := time.Now()
+	if err := h.Install(t.Context(), c); err != nil {
+		t.Fatalf("Install: %v", err)
+	}
+	return Installation{time.Since(start), c.bytes.Load()}
+}
+
 // install installs, and again, which uploads nothing.
 func (b *bench) install(t *testing.T) {
-	for _, way := range []string{"cold", "warm"} {
-		b.box.bytes.Store(0)
-		start := time.Now()
-		if err := b.h.Install(t.Context(), b.box); err != nil {
-			t.Fatalf("Install, %s: %v", way, err)
-		}
-		n := b.box.bytes.Load()
-		if way == "warm" && n != 0 {
-			t.Errorf("a second Install uploads %d bytes", n)
-		}
-		t.Logf("figure: install %s: %.1f s, %.1f MB", way, time.Since(start).Seconds(), float64(n)/1e6)
+	cold, warm := Installed(t, b.h, b.box), Installed(t, b.h, b.box)
+	if warm.Bytes != 0 {
+		t.Errorf("a second Install writes %d bytes", warm.Bytes)
 	}
+	t.Logf("figure: install cold %.1f s and %.1f MB, warm %.1f s and 0 MB", cold.Took.Seconds(), float64(cold.Bytes)/1e6, warm.Took.Seconds())
 }
 
 // A run is one run of the agent.

@@ -5,6 +5,7 @@
 package pi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,7 +55,7 @@ func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
 	return err
 }
 
-// Run runs `pi -p` on the job.
+// Run runs pi on the job, without a terminal.
 func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
 	files, err := configOf(job)
 	if err != nil {
@@ -64,7 +65,7 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 		"PI_CODING_AGENT_DIR": harness.DirMark, "PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1",
 	}
 	maps.Copy(env, h.o.ExtraEnvs)
-	args := harness.Words("-p", "--provider", "agentrl", "--model", job.Model, "--no-extensions", "--no-skills", "--no-prompt-templates")
+	args := harness.Words("--mode", "json", "--provider", "agentrl", "--model", job.Model, "--no-extensions", "--no-skills", "--no-prompt-templates")
 	if h.o.ExtraArgs != "" {
 		args += " " + h.o.ExtraArgs
 	}
@@ -99,13 +100,40 @@ func configOf(job harness.Job) (map[string][]byte, error) {
 	return files, nil
 }
 
-// read judges by the exit status: pi prints its last answer or, with status 1,
-// the error that ended the run.
-func read(_ harness.Log, exit sandbox.Exit, r *harness.Report) {
-	switch exit.Code {
-	case 0:
+// An event is one line of the log.
+type event struct {
+	Type    string `json:"type"`
+	Message struct {
+		Role  string `json:"role"`
+		Stop  string `json:"stopReason"`
+		Error string `json:"errorMessage"`
+	} `json:"message"`
+}
+
+func (e event) answer() bool { return e.Type == "message_end" && e.Message.Role == "assistant" }
+
+// read judges by the last answer: pi exits with 0 also when it could not go on.
+func read(log harness.Log, exit sandbox.Exit, r *harness.Report) {
+	var last event
+	for line := range bytes.SplitSeq(log.Tail, []byte("\n")) {
+		var e event
+		if json.Unmarshal(line, &e) == nil && e.answer() {
+			last = e
+			r.Turns++
+		}
+	}
+	switch last.Message.Stop {
+	case "":
+		return
+	case "stop":
 		r.Outcome = harness.Finished
-	case 1:
-		r.Outcome = harness.OutcomeOf(harness.LastLines([]byte(r.Log), 3))
+	case "length":
+		r.Outcome = harness.GaveUp
+	case "error":
+		r.Log = last.Message.Error
+		r.Outcome = harness.OutcomeOf(last.Message.Error)
+	}
+	if exit.Code > 128 {
+		r.Outcome = harness.Crashed
 	}
 }

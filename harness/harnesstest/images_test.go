@@ -1,0 +1,122 @@
+package harnesstest_test
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentrl-go/agentrl/adapter/servertest"
+	"github.com/agentrl-go/agentrl/harness"
+	"github.com/agentrl-go/agentrl/harness/claudecode"
+	"github.com/agentrl-go/agentrl/harness/codex"
+	"github.com/agentrl-go/agentrl/harness/harnesstest"
+	"github.com/agentrl-go/agentrl/harness/mini"
+	"github.com/agentrl-go/agentrl/internal/cases"
+	"github.com/agentrl-go/agentrl/sandbox"
+	"github.com/agentrl-go/agentrl/sandbox/docker"
+	"github.com/agentrl-go/agentrl/sandbox/local"
+)
+
+// poor boots a sandbox of an image that testdata/fetch/roots.sh makes.
+func poor(t *testing.T, image string) sandbox.Sandbox {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("local sandboxes with users need root")
+	}
+	p := &local.Provider{Logger: slog.New(slog.DiscardHandler)}
+	sb, err := p.Create(t.Context(), sandbox.Spec{Image: cases.Cache(t, "roots/"+image+".tar", "fetch-roots")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sb.Close() })
+	return sb
+}
+
+// solve installs the harness and has it write a file.
+func solve(t *testing.T, sb sandbox.Sandbox, h harness.Harness) {
+	t.Helper()
+	if err := h.Install(t.Context(), sb); err != nil {
+		t.Fatal(err)
+	}
+	r := servertest.New(t, servertest.Options{Checkpoint: filepath.Join(cases.Root(), "testdata/tokenizer"), Policy: func(prompt string) string {
+		if harnesstest.Turn(prompt) == 0 {
+			return harnesstest.Call(prompt, "echo fixed >/tmp/answer.txt")
+		}
+		return "Done."
+	}})
+	report, err := h.Run(t.Context(), sb, harness.Job{
+		Workdir: "/srv", Prompt: "Fix it.", BaseURL: "http://127.0.0.1:" + r.Port, Token: r.Session.Token, Model: "policy", MaxContext: 200_000,
+	})
+	if err != nil || report.Outcome != harness.Finished {
+		t.Fatalf("Run: %v, %+v", err, report)
+	}
+	if out, err := sandbox.Output(t.Context(), sb, sandbox.Cmd{Script: "cat /tmp/answer.txt"}); out != "fixed" {
+		t.Errorf("answer.txt: %q, %v", out, err)
+	}
+	t.Logf("figure: %s: %s, %s", t.Name(), report.Version, report.Outcome)
+}
+
+func TestImageWithoutBashAndUseradd(t *testing.T) {
+	t.Run("mini", func(t *testing.T) { solve(t, poor(t, "busybox"), mini.New(mini.Options{})) })
+	t.Run("codex", func(t *testing.T) {
+		h, err := codex.New(codex.Options{Program: asset(t, "codex-0.171.0-linux-x64.tgz")})
+		solve(t, poor(t, "busybox"), made(t, h, err))
+	})
+	t.Run("claude_code is refused", func(t *testing.T) {
+		h, err := claudecode.New(claudecode.Options{})
+		err = made(t, h, err).Install(t.Context(), poor(t, "busybox"))
+		var refused *harness.InstallError
+		if !errors.As(err, &refused) || !refused.Permanent() || !strings.Contains(err.Error(), "neither bash nor zsh") {
+			t.Errorf("Install: %v", err)
+		}
+		t.Logf("figure: %v", err)
+	})
+}
+
+func TestImageWithMusl(t *testing.T) {
+	options := claudecode.Options{Program: asset(t, "claude-2.1.332-linux-x64.tgz")}
+	t.Run("glibc's program is refused", func(t *testing.T) {
+		h, err := claudecode.New(options)
+		err = made(t, h, err).Install(t.Context(), poor(t, "musl"))
+		if err == nil || !strings.Contains(err.Error(), "--version") {
+			t.Errorf("Install: %v", err)
+		}
+		t.Logf("figure: %v", err)
+	})
+	t.Run("claude_code", func(t *testing.T) {
+		options.Musl = asset(t, "claude-2.1.332-linux-x64-musl.tgz")
+		h, err := claudecode.New(options)
+		solve(t, poor(t, "musl"), made(t, h, err))
+	})
+}
+
+// TestPreparedImage: a container committed after Install uploads nothing any more.
+func TestPreparedImage(t *testing.T) {
+	h, err := codex.New(codex.Options{Program: asset(t, "codex-0.171.0-linux-x64.tgz")})
+	made(t, h, err)
+	p := containers(t)
+	base, err := p.Create(t.Context(), sandbox.Spec{Image: "agentrl-test:debian"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { base.Close() })
+	cold := harnesstest.Installed(t, h, base)
+	const image = "agentrl-test:prepared"
+	if err := base.(*docker.Sandbox).Commit(t.Context(), image); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Forget(t.Context(), image) }) // another test's daemon may be gone
+	sb, err := p.Create(t.Context(), sandbox.Spec{Image: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sb.Close() })
+	warm := harnesstest.Installed(t, h, sb)
+	if warm.Bytes != 0 {
+		t.Errorf("a prepared image is sent %d bytes", warm.Bytes)
+	}
+	t.Logf("figure: install cold %.1f s and %.0f MB, prepared image %.1f s and 0 MB", cold.Took.Seconds(), float64(cold.Bytes)/1e6, warm.Took.Seconds())
+}

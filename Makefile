@@ -4,7 +4,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 BENCHTIME   ?= 1s
 
-.PHONY: help demo trainer test race lint cross bench fuzz golden mutants fetch clean
+.PHONY: help demo doctor telemetry test-telemetry bridge trainer test race lint cross bench fuzz golden mutants fetch clean
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z0-9%-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -14,6 +14,18 @@ demo: ## one whole rollout on this machine: no GPU, no account, no network
 
 trainer: ## a small trainer's rollout loop on a made-up dataset
 	@$(GO) run ./examples/trainer -demo 4 -n 2 -parallel 4 -out "$$(mktemp -d)/samples.jsonl"
+
+doctor: ## is all there that a run needs? make doctor ARGS="-checkpoint DIR -sglang URL -rows FILE"
+	@$(GO) run ./examples/doctor $(ARGS)
+
+telemetry: ## a few rollouts with metrics for Prometheus at 127.0.0.1:9464; ARGS="-otlp URL" sends traces too
+	@cd examples/telemetry && $(GO) run . $(ARGS)
+
+test-telemetry: ## the tests of that example, a module of its own
+	cd examples/telemetry && $(GO) test -race ./...
+
+bridge: ## build bin/slimebridge, for slime
+	$(GO) build -o bin/slimebridge ./examples/slimebridge
 
 test: ## all tests, with the race detector
 	$(GO) test -race ./...

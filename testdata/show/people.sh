@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The figures of what people use: preflight, telemetry, report, record and replay, the slime bridge, documentation.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 show_test "preflight: all is well" ./examples/doctor TestAllIsWell
 show_test "preflight: each fault is named, and nothing else" ./examples/doctor TestEachFaultIsNamedAndNothingElse

@@ -3,8 +3,9 @@ GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 BENCHTIME   ?= 1s
+TESTFLAGS   ?= # more flags of go test
 
-.PHONY: help demo doctor telemetry test-telemetry bridge trainer test race lint cross bench fuzz golden mutants fetch clean
+.PHONY: help demo doctor telemetry test-telemetry bridge trainer test race lint cross bench fuzz golden mutants harness-assets fetch clean
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z0-9%-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -28,7 +29,7 @@ bridge: ## build bin/slimebridge, for slime
 	$(GO) build -o bin/slimebridge ./examples/slimebridge
 
 test: ## all tests, with the race detector
-	$(GO) test -race ./...
+	$(GO) test -race $(TESTFLAGS) ./...
 
 race: test ## the same
 
@@ -55,6 +56,9 @@ mutants: ## nine faults of an orchestrator, each with the test that finds it
 
 show-%: ## rerun every line of a part's figures: show-slice, show-tokens, …
 	@bash testdata/show/$*.sh
+
+harness-assets: ## bring the real agents from npm and print their hashes
+	@bash testdata/fetch/harness.sh
 
 fetch: ## bring what some tests need into .cache: tokenizers, templates, CLIs
 	@for f in testdata/fetch/*.sh; do echo "$$f"; bash "$$f" || exit 1; done

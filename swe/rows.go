@@ -74,10 +74,14 @@ func (w *Workspace) SpecOf(id, image string) Spec {
 
 // NeedStatement refuses a row that tells the agent nothing.
 func (w *Workspace) NeedStatement(row Row) error {
-	if strings.TrimSpace(w.Statement) == "" {
-		return row.Fields().Error("problem_statement", "a problem, here or as the prompt (a string or a list of messages with a user's)")
+	switch {
+	case strings.TrimSpace(w.Statement) != "":
+		return nil
+	case !absent(row.Prompt):
+		return &RowError{Key: "prompt", Got: shorten(string(row.Prompt), 80),
+			Want: "a string, or a list of messages with a user's text; or the problem as metadata.problem_statement"}
 	}
-	return nil
+	return row.Fields().Error("problem_statement", "a problem, here or as the prompt (a string or a list of messages with a user's)")
 }
 
 // CheckWorkdir refuses a work directory that can't be captured.
@@ -109,7 +113,13 @@ func noImage(f, remote Fields) error {
 			return fmt.Errorf("%w: metadata.%s is not read; the key is %q", ErrNoImage, key, place)
 		}
 	}
-	return ErrNoImage
+	var lacks []string
+	for _, keys := range [][2]string{{"image", "image_url"}, {"workdir", "workdir"}} {
+		if !f.Has(keys[0]) && !remote.Has(keys[1]) {
+			lacks = append(lacks, fmt.Sprintf("neither metadata.%s nor metadata.remote_env_info.%s", keys[0], keys[1]))
+		}
+	}
+	return fmt.Errorf("%w: the row has %s", ErrNoImage, strings.Join(lacks, " and "))
 }
 
 func labelID(label json.RawMessage) string {

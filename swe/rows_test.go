@@ -3,6 +3,7 @@ package swe
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -192,5 +193,25 @@ func TestHint(t *testing.T) {
 	}
 	if got := (Bucket{Passed: []string{"a"}}).Hint(nil); got != "" {
 		t.Errorf("Hint of nothing missing: %q", got)
+	}
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		row  Row
+		want string
+	}{
+		"no image":     {Row{Metadata: map[string]json.RawMessage{"workdir": json.RawMessage(`"/r"`)}}, "missing_image_or_workdir: the row has neither metadata.image nor metadata.remote_env_info.image_url"},
+		"no workdir":   {Row{Metadata: map[string]json.RawMessage{"image": json.RawMessage(`"i"`)}}, "missing_image_or_workdir: the row has neither metadata.workdir nor metadata.remote_env_info.workdir"},
+		"wrong prompt": {Row{Prompt: json.RawMessage(`17`), Metadata: map[string]json.RawMessage{"image": json.RawMessage(`"i"`), "workdir": json.RawMessage(`"/r"`)}}, "prompt: got 17, want a string"},
+	} {
+		var w Workspace
+		_, err := w.ReadRow(c.row)
+		if err == nil {
+			err = w.NeedStatement(c.row)
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
 	}
 }

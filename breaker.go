@@ -45,7 +45,7 @@ func (b *breaker) enter(ctx context.Context) (func(error), error) {
 			b.mu.Unlock()
 			return func(err error) { b.report(err, false) }, nil
 		}
-		if seen < 0 {
+		if seen < 0 || seen > b.probes { // more than there were: it closed and opened again
 			seen = b.probes
 		}
 		if b.probes-seen >= maxProbes {
@@ -97,13 +97,13 @@ func (b *breaker) report(err error, probe bool) {
 	case err == nil:
 		clear(b.failures)
 		b.cause, b.probes = nil, 0
-	case b.threshold <= 0 || !f.Class.infrastructure():
-	case b.cause == nil:
+	case b.threshold <= 0:
+	case b.cause == nil && f.Class.infrastructure():
 		b.failures[f.Class]++
 		if b.failures[f.Class] >= b.threshold || f.Class == ClassConfig {
 			b.cause, b.notBy = err, time.Now().Add(firstProbe)
 		}
-	case probe:
+	case probe && (f.Class.infrastructure() || f.Class == ClassTimeout): // a backend that hangs is not well
 		b.probes++
 		b.notBy = time.Now().Add(min(firstProbe<<min(b.probes, 10), slowestProbes))
 	}

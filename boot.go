@@ -136,7 +136,8 @@ func (r *rollout) bootOnce(ctx context.Context, role string, spec sandbox.Spec, 
 	spec = r.labelled(spec, role, attempt)
 	m := &machine{role: role, free: closed}
 	m.Sandbox, err = step(ctx, r, StageCreate, role, func(ctx context.Context) (sandbox.Sandbox, error) {
-		return r.g.Sandboxes.Create(ctx, spec)
+		sb, err := r.g.Sandboxes.Create(ctx, spec)
+		return r.tape.created(role, sb, err)
 	})
 	if err != nil {
 		closed()
@@ -148,7 +149,7 @@ func (r *rollout) bootOnce(ctx context.Context, role string, spec sandbox.Spec, 
 		return m, nil
 	}
 	if _, err := step(ctx, r, StageInstall, role, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, r.g.Harness.Install(ctx, m.Sandbox)
+		return struct{}{}, r.tape.installed(r.g.Harness.Install(ctx, bare(m.Sandbox)))
 	}); err != nil {
 		r.close(m) // while the slot is still held: what is being taken down is no room for another
 		return nil, err

@@ -169,6 +169,9 @@ type Config struct {
 	// the oldest are removed, down to nine tenths. Default to no limit.
 	RunMaxMB int `env:"AGENTRL_RUN_MAX_MB"`
 	RunKeep  int `env:"AGENTRL_RUN_KEEP"`
+	// RecordDir is where each rollout leaves a Recording, which is as big as all
+	// its traffic: for debugging. Defaults to none.
+	RecordDir string `env:"AGENTRL_RECORD_DIR"`
 	// AdminAddr is where the live view is served, "HOST:PORT" or "PORT": what
 	// each rollout is doing, and pprof. Without a host it is the loopback's.
 	// Defaults to none.
@@ -290,6 +293,10 @@ func New(cfg Config, args Args) (*Generator, error) {
 	if ledger != nil {
 		g.reap(cfg.LedgerDir)
 		g.Sandboxes = ledger.Wrap(backend, g.Sandboxes)
+	}
+	if cfg.RecordDir != "" {
+		g.Recorder = NewRecorder(cfg.RecordDir)
+		options = g.Recorder.Adapter(options)
 	}
 	address, err := g.serve(options, public, ledger)
 	if err != nil {

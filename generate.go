@@ -9,18 +9,15 @@
 package agentrl
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
 	"math"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -74,19 +71,23 @@ type Generator struct {
 	Hooks        Hooks        // optional
 	Logger       *slog.Logger // nil means slog.Default()
 
+	// Recorder records every rollout for Replay; nil means none.
+	Recorder *Recorder
+
 	// TracerProvider and MeterProvider take traces and metrics; nil means none.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 
-	once    sync.Once
-	shared  *shared // boot gates and breaker: the process's, or this Generator's own
-	tele    *telemetry
-	broken  error // why the Generator cannot run
-	live    liveSet
-	records *runWriter // nil: none are kept
-	admin   *admin     // nil: there is no live view
-	args    Args
-	closer  func() error // what New opened
+	once     sync.Once
+	shared   *shared // boot gates and breaker: the process's, or this Generator's own
+	tele     *telemetry
+	broken   error // why the Generator cannot run
+	live     liveSet
+	records  *runWriter // nil: none are kept
+	replayed *Recording // what is replayed; nil: nothing is
+	admin    *admin     // nil: there is no live view
+	args     Args
+	closer   func() error // what New opened
 }
 
 // Generate runs one rollout: see the package function.
@@ -168,6 +169,7 @@ type rollout struct {
 	patch     []byte
 	outcome   swe.Outcome
 	draft     *draft // nil: no record is kept
+	tape      *tape  // nil: it is not recorded
 
 	mu    sync.Mutex
 	now   StageInfo // the stage that it is in
@@ -175,12 +177,13 @@ type rollout struct {
 }
 
 func newRollout(g *Generator, base Sample, params SamplingParams, p swe.Protocol, out export) *rollout {
+	given := base
 	base, before := base.asBase()
 	r := &rollout{g: g, base: base, params: params, protocol: p, export: out, attempt: before + 1, instance: "unknown", start: time.Now()}
 	r.born = r.start
 	r.base.Metadata["attempt"] = r.attempt
 	r.log = g.logger().With("instance_id", r.instance, "attempt", r.attempt)
-	r.draft = newDraft(r)
+	r.draft, r.tape = newDraft(r), newTape(r, given)
 	return r
 }
 
@@ -247,6 +250,7 @@ func (r *rollout) run(ctx context.Context) ([]Sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.tape.opened(r.session)
 	r.g.tele.sessions.Add(ctx, 1)
 	defer r.g.tele.sessions.Add(r.ctx, -1)
 	defer r.drop()
@@ -350,8 +354,9 @@ func (r *rollout) runAgent(ctx context.Context, m *machine, task swe.Task) (work
 	defer r.g.live.track(r, budget)()
 
 	start := time.Now()
-	report, err := r.g.Harness.Run(ctx, m.Sandbox, r.job(task, stop))
-	w := work{report: report, took: time.Since(start)}
+	report, err := r.g.Harness.Run(ctx, bare(m.Sandbox), r.job(task, stop))
+	r.tape.ran(report, err)
+	w := work{report: report, took: r.measure("agent", time.Since(start))}
 	r.draft.worked(w)
 	switch {
 	case err != nil:
@@ -473,24 +478,4 @@ func randomID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails: see its doc
 	return hex.EncodeToString(b[:])
-}
-
-// instanceOf is the task's id, or what can be read of it in a row that the
-// protocol refused.
-func instanceOf(task swe.Task, row swe.Row) string {
-	if task != nil {
-		return task.Spec().InstanceID
-	}
-	var (
-		id, label string
-		remote    struct {
-			ID string `json:"instance_id"`
-		}
-	)
-	_ = json.Unmarshal(row.Metadata["instance_id"], &id) // what is no string stays ""
-	_ = json.Unmarshal(row.Metadata["remote_env_info"], &remote)
-	if json.Unmarshal(row.Label, &label) != nil || utf8.RuneCountInString(label) >= 256 {
-		label = ""
-	}
-	return cmp.Or(id, remote.ID, label)
 }

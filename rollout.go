@@ -169,7 +169,7 @@ func (r *rollout) describe(rec adapter.Record, w work, eval swe.Evaluation) {
 	md["is_solved"] = eval.Outcome == swe.Solved
 	md["applied_cleanly"] = eval.Applied
 	md["outcome"] = string(eval.Outcome)
-	md["elapsed_sec"] = time.Since(r.start).Seconds()
+	md["elapsed_sec"] = r.measure("elapsed", time.Since(r.start)).Seconds()
 	md["agent"] = describeAgent(rec, w)
 	md["turns"] = rec.Turns
 	if len(eval.Tamper) > 0 {
@@ -318,6 +318,7 @@ func (r *rollout) done(samples []Sample, err error) {
 		info.Reward = *samples[0].Reward
 	}
 	r.draft.finish(r, info)
+	r.tape.finish(samples, r.log)
 	if h := r.g.Hooks.RolloutDone; h != nil {
 		h(info)
 	}

@@ -2,12 +2,14 @@ package agentrl
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/swe"
@@ -376,4 +378,24 @@ func sessionID(base Sample, instance string, attempt int, random func() string) 
 		id += fmt.Sprintf("-a%d", attempt)
 	}
 	return id
+}
+
+// instanceOf is the task's id, or what can be read of it in a row that the
+// protocol refused.
+func instanceOf(task swe.Task, row swe.Row) string {
+	if task != nil {
+		return task.Spec().InstanceID
+	}
+	var (
+		id, label string
+		remote    struct {
+			ID string `json:"instance_id"`
+		}
+	)
+	_ = json.Unmarshal(row.Metadata["instance_id"], &id) // what is no string stays ""
+	_ = json.Unmarshal(row.Metadata["remote_env_info"], &remote)
+	if json.Unmarshal(row.Label, &label) != nil || utf8.RuneCountInString(label) >= 256 {
+		label = ""
+	}
+	return cmp.Or(id, remote.ID, label)
 }

@@ -1,0 +1,167 @@
+package agentrl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/agentrl-go/agentrl/adapter/sglang"
+	"github.com/agentrl-go/agentrl/harness"
+	"github.com/agentrl-go/agentrl/sandbox"
+)
+
+// RecordingVersion is the version of the recordings that this package writes
+// and replays.
+const RecordingVersion = 1
+
+// A Recording is everything that came to one rollout from outside: what the
+// agent asked the adapter, what the engine answered, what the sandboxes did,
+// and how long it took. Replay makes the rollout from it again.
+type Recording struct {
+	Version int            `json:"version"`
+	Mode    string         `json:"mode"` // "generate" or "evaluate"
+	Start   time.Time      `json:"start"`
+	Config  Config         `json:"config"` // without keys, environments and directories
+	Args    Args           `json:"args"`
+	Params  SamplingParams `json:"params"`
+	Base    Sample         `json:"base"`
+	Session string         `json:"session"`
+
+	Boxes    []*boxTape               `json:"boxes"`    // in the order of creation; failed creations too
+	Agent    agentTape                `json:"agent"`    // the harness
+	Requests []*requestTape           `json:"requests"` // in the order of arrival
+	Events   []eventTape              `json:"events"`   // how the requests overlapped
+	Engine   []*engineTape            `json:"engine"`   // in the order of posting
+	Clock    map[string]time.Duration `json:"clock"`    // by what was measured
+	Samples  []json.RawMessage        `json:"samples"`  // what the call returned
+}
+
+// A boxTape is one creation of a sandbox and all calls of it but those that
+// the harness made.
+type boxTape struct {
+	Role  string     `json:"role"`
+	ID    string     `json:"id"`
+	Err   *errTape   `json:"error"` // of the creation
+	Calls []callTape `json:"calls"`
+	Close *errTape   `json:"close"`
+}
+
+// A callTape is one call of a sandbox.
+type callTape struct {
+	Op     string         `json:"op"`   // exec, write, read or detached
+	What   string         `json:"what"` // the script or the path
+	Result sandbox.Result `json:"result"`
+	Exit   sandbox.Exit   `json:"exit"`
+	Data   []byte         `json:"data"` // that was read
+	Err    *errTape       `json:"error"`
+}
+
+// An agentTape is what the harness did.
+type agentTape struct {
+	DialsBack bool           `json:"dials_back"`
+	Installs  []*errTape     `json:"installs"` // nil entries went well
+	Ran       bool           `json:"ran"`
+	Report    harness.Report `json:"report"`
+	Err       *errTape       `json:"error"`
+}
+
+// A requestTape is one request for a turn. tokenMark stands for the session's token.
+type requestTape struct {
+	At     float64     `json:"at"` // seconds from the start
+	Turn   string      `json:"turn"`
+	Method string      `json:"method"`
+	URL    string      `json:"url"`
+	Header http.Header `json:"header"`
+	Body   []byte      `json:"body"`
+	Gone   bool        `json:"gone"` // the client left before it was over
+}
+
+const tokenMark = "{{session token}}"
+
+// An eventTape is the arrival of a request, its answer, or the end of the
+// agent's run (Request -1).
+type eventTape struct {
+	Request int  `json:"request"`
+	End     bool `json:"end"`
+}
+
+// An engineTape is one generation.
+type engineTape struct {
+	Input    []int32         `json:"input_ids"`
+	Sampling map[string]any  `json:"sampling"`
+	Response sglang.Response `json:"response"`
+	Failed   *sglang.Error   `json:"failed"` // without its Err
+	Err      *errTape        `json:"error"`  // Err of Failed, or another error
+}
+
+// An errTape is an error by its text and by what it is.
+type errTape struct {
+	Text string   `json:"text"`
+	Is   []string `json:"is"` // names in knownErrors
+}
+
+// knownErrors are what callers of stages tell apart.
+var knownErrors = map[string]error{
+	"gone": sandbox.ErrGone, "unresponsive": sandbox.ErrUnresponsive, "unauthorized": sandbox.ErrUnauthorized, "invalid": sandbox.ErrInvalid,
+	"no image": sandbox.ErrNoImage, "no workdir": sandbox.ErrNoWorkdir, "no space": sandbox.ErrNoSpace, "cut": sandbox.ErrCut, "no such file": fs.ErrNotExist,
+}
+
+func tapeError(err error) *errTape {
+	if err == nil {
+		return nil
+	}
+	t := &errTape{Text: err.Error()}
+	for name, known := range knownErrors {
+		if errors.Is(err, known) {
+			t.Is = append(t.Is, name)
+		}
+	}
+	return t
+}
+
+// err is the error again; nil for none.
+func (t *errTape) err() error {
+	if t == nil {
+		return nil
+	}
+	return &replayedError{t}
+}
+
+type replayedError struct{ tape *errTape }
+
+func (e *replayedError) Error() string { return e.tape.Text }
+
+// Is reports whether the recorded error was target.
+func (e *replayedError) Is(target error) bool {
+	for _, name := range e.tape.Is {
+		if knownErrors[name] == target {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadRecording reads a recording.
+func ReadRecording(path string) (*Recording, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var rec Recording
+	if err := json.Unmarshal(data, &rec); err != nil {
+		return nil, fmt.Errorf("%s: not a recording, or one that is cut short: %w", path, err)
+	}
+	if rec.Version != RecordingVersion {
+		return nil, fmt.Errorf("%s: recording of version %d, this program replays %d", path, rec.Version, RecordingVersion)
+	}
+	for i, e := range rec.Events {
+		if e.Request < -1 || e.Request >= len(rec.Requests) {
+			return nil, fmt.Errorf("%s: event %d is of request %d of %d", path, i, e.Request, len(rec.Requests))
+		}
+	}
+	return &rec, nil
+}

@@ -27,6 +27,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		rt.dialect.Respond(w, nil).Refuse(bodyRefusal(err, s.o.MaxBody))
 		return
 	}
+	if err := checkText(body); err != nil {
+		rt.dialect.Respond(w, nil).Refuse(&chat.Refusal{Kind: chat.Stop, Message: err.Error()})
+		return
+	}
 	watch := s.announce(ses, rt, w, r, body)
 	w = watch.Writer
 	defer watch.Over()

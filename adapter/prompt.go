@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/adapter/parse"
+	"github.com/agentrl-go/agentrl/adapter/sglang"
 	"github.com/agentrl-go/agentrl/adapter/template"
 )
 
@@ -90,7 +91,7 @@ type reading struct {
 
 // read parses what was sampled. The stop token is taken off by its id: as text
 // it would reach the client, and come back as a token that means something.
-func (ses *session) read(req *chat.Request, p prompt, out output) reading {
+func (ses *session) read(req *chat.Request, p prompt, out output) (reading, error) {
 	s := ses.server
 	ids := out.ids
 	if id, ok := out.finish.StopID(); ok && len(ids) > 0 && ids[len(ids)-1] == id {
@@ -104,6 +105,9 @@ func (ses *session) read(req *chat.Request, p prompt, out output) reading {
 		Text: text, Tools: req.Tools, PromptTail: p.tail, Cut: out.finish.Type != chat.FinishStop,
 		IDs: ids, Specials: s.specials, Decode: s.o.Tokenizer.Decode,
 	})
+	if res.Err != nil { // a server reads the output, and could not
+		return reading{}, &sglang.Error{Kind: sglang.Unavailable, Message: "read the output", Attempts: 1, Err: res.Err}
+	}
 	a := chat.Answer{
 		Reasoning: res.Reasoning, Text: res.Text, Finish: out.finish.Type,
 		Prompt: len(p.ids), Output: len(out.ids), Cached: out.cached,
@@ -114,7 +118,7 @@ func (ses *session) read(req *chat.Request, p prompt, out output) reading {
 	for _, c := range res.Withheld {
 		a.Malformed = append(a.Malformed, chat.Malformed{Name: c.Name, Raw: c.Raw})
 	}
-	return reading{a, res.IllFormed(), slices.Contains(res.Flags, parse.ThinkUnclosed)}
+	return reading{a, res.IllFormed(), slices.Contains(res.Flags, parse.ThinkUnclosed)}, nil
 }
 
 // beforeStop cuts text where the stop string that ended it begins; the token

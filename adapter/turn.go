@@ -138,7 +138,10 @@ func (ses *session) generate(f *flight, d chat.Dialect) error {
 	}
 	turn.OutputIDs, turn.LogProbs, turn.Finish = out.ids, out.logProbs, out.finish.Type
 	turn.Versions, turn.Cached, f.meta = out.versions, out.cached, out.meta
-	said := ses.read(req, p, out)
+	said, err := ses.read(req, p, out)
+	if err != nil {
+		return err
+	}
 	said.answer.Turn = turn.ID
 	turn.IllFormed = said.illFormed
 	ses.noteEnding(turn.ID, out, said.thinking)

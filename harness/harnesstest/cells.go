@@ -49,7 +49,7 @@ func solved(t *testing.T, b *bench) {
 	report := r.run(harness.Finished)
 	t.Logf("figure: peak RSS %d MB", rss()/1024)
 	if got := r.status(); got != "?? answer.txt\n?? written" {
-		t.Errorf("the work directory has %q", got)
+		t.Errorf("the work directory has %q; log:\n%s", got, report.Log)
 	}
 	r.unchanged()
 	if report.Exit != (sandbox.Exit{}) || report.Version == "" || report.Log == "" {

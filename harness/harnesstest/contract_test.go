@@ -125,9 +125,6 @@ func TestOpencode(t *testing.T) {
 			h, err := opencode.New(opencode.Options{Program: asset(t, "opencode-1.18.33-linux-x64.tgz")})
 			return made(t, h, err)
 		},
-		Call: func(_, command string) string {
-			return harnesstest.HermesCall("bash", map[string]string{"command": command, "description": "as told"})
-		},
 	})
 }
 

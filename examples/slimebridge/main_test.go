@@ -281,7 +281,11 @@ func TestClientThatVanishes(t *testing.T) {
 	start := time.Now()
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait() // it was killed
-	for syscall.Kill(l.Service, 0) == nil {
+	service, err := os.FindProcess(l.Service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for service.Signal(syscall.Signal(0)) == nil {
 		if time.Since(start) > time.Minute {
 			t.Fatal("the service outlives its parent")
 		}

@@ -2,6 +2,7 @@ package agentrl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -98,9 +99,10 @@ func (b *breaker) report(err error, probe bool) {
 		clear(b.failures)
 		b.cause, b.probes = nil, 0
 	case b.threshold <= 0:
-	case b.cause == nil && f.Class.infrastructure():
-		b.failures[f.Class]++
-		if b.failures[f.Class] >= b.threshold || f.Class == ClassConfig {
+	case b.cause == nil && counted(err) != "":
+		class := counted(err)
+		b.failures[class]++
+		if b.failures[class] >= b.threshold || class == ClassConfig {
 			b.cause, b.notBy = err, time.Now().Add(firstProbe)
 		}
 	case probe && (f.Class.infrastructure() || f.Class == ClassTimeout): // a backend that hangs is not well
@@ -109,4 +111,18 @@ func (b *breaker) report(err error, probe bool) {
 	}
 	close(b.changed)
 	b.changed = make(chan struct{})
+}
+
+// counted is the class that a failure counts for, "" for none. A guard that
+// expires while a sandbox is made ready is a backend that does not answer.
+func counted(err error) FailureClass {
+	f := FailureOf(err)
+	var at *StageError
+	switch {
+	case f.Class.infrastructure():
+		return f.Class
+	case f.Class == ClassTimeout && errors.As(err, &at) && (at.Stage == StageCreate || at.Stage == StageInstall || at.Stage == StagePrepare):
+		return ClassSandbox
+	}
+	return ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentrl-go/agentrl/adapter"
 	"github.com/agentrl-go/agentrl/adapter/sglang"
+	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/swe"
 )
@@ -160,11 +161,20 @@ func failureOfCode(code string) Failure {
 }
 
 // FailureOf classifies an error of a rollout: the one place that does. What the
-// error is decides first, the stage it came from where that says nothing.
+// error is decides first, the stage it came from where that says nothing. A
+// failure that says of itself that it is permanent is not retryable.
 func FailureOf(err error) Failure {
 	if err == nil {
 		return Failure{}
 	}
+	f := classify(err)
+	if permanent(err) {
+		f.Retryable = false
+	}
+	return f
+}
+
+func classify(err error) Failure {
 	for _, known := range causes {
 		if errors.Is(err, known.err) {
 			return failureOfCode(known.code)
@@ -210,6 +220,7 @@ func codeOfType(err error) string {
 		capacity *sandbox.CapacityError
 		outcome  *outcomeError
 		engine   *sglang.Error
+		asset    *harness.AssetError
 		panicked *panicError
 	)
 	switch {
@@ -223,6 +234,8 @@ func codeOfType(err error) string {
 		return CodeNoCapacity
 	case errors.As(err, &outcome):
 		return outcome.code()
+	case errors.As(err, &asset):
+		return CodeMisconfigured
 	case errors.As(err, &engine):
 		return codeOfEngine(engine.Kind)
 	case (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) && !inStage(err):
@@ -255,7 +268,7 @@ func codeOfStage(s Stage) string {
 	case StageParse:
 		return CodeBadRow
 	case StageOpen:
-		return CodeMisconfigured // the sampling parameters were refused
+		return CodeBadRow // this call's sampling parameters were refused
 	case StageQueue, StageCreate:
 		return CodeBootFailed
 	case StageInstall:

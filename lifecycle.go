@@ -150,7 +150,7 @@ func (g *Generator) Close() error {
 
 // Pause is Generator.Pause over the Generators of the package functions.
 func Pause(ctx context.Context) error {
-	for _, g := range process.all() {
+	for _, g := range process.pause(true) {
 		if err := g.Pause(ctx); err != nil {
 			Resume()
 			return err
@@ -161,7 +161,7 @@ func Pause(ctx context.Context) error {
 
 // Resume is Generator.Resume over the Generators of the package functions.
 func Resume() {
-	for _, g := range process.all() {
+	for _, g := range process.pause(false) {
 		g.Resume()
 	}
 }

@@ -33,6 +33,8 @@ type processWide struct {
 	listeners  map[string]*listener
 	admins     map[string]*admin
 	shared     *shared
+	sized      Config // what sized it
+	paused     bool   // between Pause and Resume: a Generator made then begins paused
 }
 
 // A making is a Generator of the package functions. It is made once for all the
@@ -73,6 +75,12 @@ func (p *processWide) generator(args Args) (*Generator, error) {
 		}
 		return nil, err
 	}
+	if p.paused {
+		if m.err = g.Pause(context.Background()); m.err != nil {
+			delete(p.generators, args)
+			return nil, m.err
+		}
+	}
 	m.g = g
 	return g, nil
 }
@@ -90,14 +98,20 @@ func (p *processWide) gates(cfg Config) *shared {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
-		p.shared = newShared(cfg)
+		p.shared, p.sized = newShared(cfg), cfg
+	}
+	if s := p.sized; cfg.BootConcurrency != s.BootConcurrency || cfg.MaxSandboxes != s.MaxSandboxes || cfg.CreatesPerSec != s.CreatesPerSec || cfg.Breaker != s.Breaker {
+		slog.Warn("boot slots, limits and breaker are the process's: this Generator's own are ignored",
+			"boot_concurrency", s.BootConcurrency, "max_sandboxes", s.MaxSandboxes, "creates_per_sec", s.CreatesPerSec, "breaker", int(s.Breaker))
 	}
 	return p.shared
 }
 
-func (p *processWide) all() []*Generator {
+// pause sets whether Generators begin paused, and returns those there are.
+func (p *processWide) pause(on bool) []*Generator {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.paused = on
 	return p.made()
 }
 

@@ -46,7 +46,7 @@ type Sample struct {
 	WeightVersions  []string       // distinct, in the order they sampled
 	RemoveSample    bool           // not to be trained on
 	Status          Status         // "" is read and written as pending
-	Metadata        map[string]any // the row's own and, in a result, what the rollout adds
+	Metadata        map[string]any // the row's own and, in a result, what the rollout adds; the samples of a rollout share what is nested in it
 	SessionID       string         // "" is null
 
 	// Extra holds the JSON fields that are not named above.

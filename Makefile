@@ -5,7 +5,7 @@ FUZZTIME    ?= 20s
 BENCHTIME   ?= 1s
 TESTFLAGS   ?= # more flags of go test
 
-.PHONY: help demo doctor telemetry test-telemetry bridge trainer test race lint cross bench fuzz golden mutants harness-assets fetch clean
+.PHONY: help demo doctor telemetry test-telemetry bridge trainer test race lint cross bench fuzz golden mutants harness-assets report-test fetch clean
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z0-9%-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -59,6 +59,9 @@ show-%: ## rerun every line of a part's figures: show-slice, show-tokens, …
 
 harness-assets: ## bring the real agents from npm and print their hashes
 	@bash testdata/fetch/harness.sh
+
+report-test: ## the report of a thousand rollouts, in a headless Chromium
+	@bash testdata/report.sh
 
 fetch: ## bring what some tests need into .cache: tokenizers, templates, CLIs
 	@for f in testdata/fetch/*.sh; do echo "$$f"; bash "$$f" || exit 1; done

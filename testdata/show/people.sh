@@ -6,6 +6,16 @@ show_test "preflight: all is well" ./examples/doctor TestAllIsWell
 show_test "preflight: each fault is named, and nothing else" ./examples/doctor TestEachFaultIsNamedAndNothingElse
 show_cmd "telemetry: spans, metrics, dashboard" sh -c 'cd examples/telemetry && go test -count=1 -v . | grep -o "figure: .*" | sed "s/figure: //" | paste -sd";" | grep spans'
 show_bench "telemetry: overhead without a provider, a whole rollout" . BenchmarkTelemetryWithoutProvider -benchmem
+show_test "run record: whole, versioned, atomic; of failures too" . '^TestRunRecord'
+show_test "run record: a disk that refuses is a warning" . '^TestRunDirThatCannotBeWritten$'
+show_test "run record: number, size and age are bounded" . '^(TestRunRetention|TestBigRecords.*)$'
+show_test "regrade reads the run record" ./examples/regrade '^TestRegradeARun$'
+show_test "report: a thousand rollouts in Chromium" ./examples/report '^TestInChromium$' -timeout 20m
+show_test "report: empty, half-written and later records" ./examples/report '^(TestPageOfNothing|TestBrokenRecordsAreNamed|TestSizeIsBounded)$'
+show_test "live view" . '^(TestLiveView|TestAdmin).*$'
+show_test "replay: byte-identical; another parser's first difference" . 'TestReplay'
+show_test "replay: the mini harness in real sandboxes" ./examples/replay '^TestReplayOfMini$'
+AGENTRL_CLIS=1 show_test "replay: a real Claude Code run" ./examples/replay '^TestReplayOfClaudeCode$'
 show_test "slime bridge: group of 8, back-pressure" ./examples/slimebridge TestGroupOfEight
 show_test "slime bridge: fan-out" ./examples/slimebridge TestFanOut
 show_test "slime bridge: evaluation" ./examples/slimebridge TestEvaluation

@@ -221,6 +221,8 @@ func codeOfType(err error) string {
 		outcome  *outcomeError
 		engine   *sglang.Error
 		asset    *harness.AssetError
+		setUp    *swe.SetupError
+		capture  *swe.CaptureError
 		panicked *panicError
 	)
 	switch {
@@ -234,6 +236,10 @@ func codeOfType(err error) string {
 		return CodeNoCapacity
 	case errors.As(err, &outcome):
 		return outcome.code()
+	case errors.As(err, &setUp):
+		return CodePrepareFailed
+	case errors.As(err, &capture):
+		return CodeCaptureFailed
 	case errors.As(err, &asset):
 		return CodeMisconfigured
 	case errors.As(err, &engine):

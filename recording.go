@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/sglang"
@@ -151,17 +152,29 @@ func ReadRecording(path string) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
+	rec, err := parseRecording(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rec, nil
+}
+
+// parseRecording refuses what a replay could not follow.
+func parseRecording(data []byte) (*Recording, error) {
 	var rec Recording
 	if err := json.Unmarshal(data, &rec); err != nil {
-		return nil, fmt.Errorf("%s: not a recording, or one that is cut short: %w", path, err)
+		return nil, fmt.Errorf("not a recording, or one that is cut short: %w", err)
 	}
 	if rec.Version != RecordingVersion {
-		return nil, fmt.Errorf("%s: recording of version %d, this program replays %d", path, rec.Version, RecordingVersion)
+		return nil, fmt.Errorf("recording of version %d, this program replays %d", rec.Version, RecordingVersion)
 	}
 	for i, e := range rec.Events {
 		if e.Request < -1 || e.Request >= len(rec.Requests) {
-			return nil, fmt.Errorf("%s: event %d is of request %d of %d", path, i, e.Request, len(rec.Requests))
+			return nil, fmt.Errorf("event %d is of request %d of %d", i, e.Request, len(rec.Requests))
 		}
+	}
+	if slices.Contains(rec.Boxes, nil) || slices.Contains(rec.Requests, nil) || slices.Contains(rec.Engine, nil) {
+		return nil, errors.New("a sandbox, request or generation is null")
 	}
 	return &rec, nil
 }

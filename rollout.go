@@ -172,8 +172,8 @@ func (r *rollout) describe(rec adapter.Record, w work, eval swe.Evaluation) {
 	md["elapsed_sec"] = r.measure("elapsed", time.Since(r.start)).Seconds()
 	md["agent"] = describeAgent(rec, w)
 	md["turns"] = rec.Turns
-	if len(eval.Tamper) > 0 {
-		md["tamper"] = eval.Tamper
+	if tamper := append(commandSignals(rec.Tree), eval.Tamper...); len(tamper) > 0 {
+		md["tamper"] = tamper
 	}
 }
 

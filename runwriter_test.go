@@ -49,3 +49,24 @@ func FuzzParseRunRecord(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseRecording(f *testing.F) {
+	f.Add([]byte(`{"version":1,"boxes":[{"role":"agent","calls":[{"op":"exec","what":"ls"}]}],"requests":[{"url":"/v1/messages"}],"events":[{"request":0},{"request":-1,"end":true}],"engine":[{"input_ids":[1]}]}`))
+	f.Add([]byte(`{"version":1,"boxes":[null]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := parseRecording(data)
+		if err != nil {
+			return
+		}
+		p := &player{rec: rec, used: make([]bool, len(rec.Engine))}
+		for _, b := range rec.Boxes {
+			_, _ = (&playedBox{box: b}).take("exec", "ls")
+			_ = b.Err.err()
+		}
+		for _, e := range rec.Engine {
+			if p.take(e.Input) == nil {
+				t.Error("a recorded prompt is not found")
+			}
+		}
+	})
+}

@@ -116,27 +116,26 @@ func (s *Store) unpacked(a Asset, kind content, sum string, names []string) (Pro
 		return Program{}, fmt.Errorf("asset cache: %w", err)
 	}
 	file := filepath.Join(s.dir, sum+"-"+names[0])
-	for _, p := range []Program{{File: file}, {File: file + ".tar", Entry: entryOf(file)}} {
-		if _, err := os.Stat(p.File); err == nil && (p.Entry != "" || p.File == file) {
-			p.SHA256, err = s.sum(Asset{Path: p.File})
-			return p, err
+	p, ok := cached(file)
+	if !ok {
+		var err error
+		if p, err = unpack(a, kind, file, names); err != nil {
+			return Program{}, err
 		}
 	}
-	p, err := unpack(a, kind, file, names)
-	if err != nil {
-		return Program{}, err
-	}
-	p.SHA256, err = s.sum(Asset{Path: p.File})
+	sum, err := s.sum(Asset{Path: p.File})
+	p.SHA256 = sum
 	return p, err
 }
 
-// entryOf is what unpack noted beside a package of a former call.
-func entryOf(file string) string {
-	entry, err := os.ReadFile(file + ".entry")
-	if err != nil {
-		return ""
+// cached is what a former call unpacked to file. The entry of a package is
+// noted last, when the package is there.
+func cached(file string) (Program, bool) {
+	if _, err := os.Stat(file); err == nil {
+		return Program{File: file}, true
 	}
-	return string(entry)
+	entry, err := os.ReadFile(file + ".entry")
+	return Program{File: file + ".tar", Entry: string(entry)}, err == nil
 }
 
 // sum is the file's hash, checked against the asset's.

@@ -72,7 +72,7 @@ func TestInChromium(t *testing.T) {
 		"#r=5&v=conversation": {"I look.", "ls -la", "total 12", "Fix &lt;b&gt;it&lt;/b&gt;."},
 		"#r=5&v=tree":         {"2 branches", "subagent", "sequence 1", "content, message 1, token 4"},
 		"#r=5&v=tokens":       {"1,600 trained", `class="tok t"`, "1 from token 4, 2 from token 2,004", ">weights 1<", "&lt;/script&gt;&lt;b&gt;"},
-		"#r=5&v=time":         {"evaluate", "turn turn39"},
+		"#r=5&v=time":         {"evaluate", "turn 40"},
 		"#r=5&v=patch":        {`class="a">+new`, "1 files"},
 		"#r=5&v=grading":      {"assert 1 == 2", "all tests passed"},
 		"#r=3&v=row":          {"sandbox: sandbox_gone in run", "/repo"},

@@ -223,12 +223,13 @@ function tokens(rec, body, at) {
     `weights: ${[...version].map(([k, v]) => `${v} from token ${num(k)}`).join(', ') || 'unknown'}`, s.untrained ? el('b', {class: 'bad', textContent: ` not trained: ${s.untrained}`}) : ''));
   const box = el('div', {class: 'tokens'});
   body.append(box);
-  const starts = [];
   const step = 1500;
-  for (let k = 0; k < kind.length; k += step) starts.push(k);
-  lazily(box, starts, 1, from => {
+  const sampled = kind.findIndex(k => k !== 'c');
+  const begin = sampled > 2 * step ? sampled - 300 : 0; // a long prompt is shown when it is asked for
+  const starts = (from, to) => Array.from({length: Math.ceil((to - from) / step)}, (_, i) => from + i * step);
+  const make = end => from => {
     const part = el('span');
-    for (let k = from; k < Math.min(from + step, kind.length); k++) {
+    for (let k = from; k < Math.min(from + step, end); k++) {
       if (version.has(k)) part.append(el('span', {class: 'ver', textContent: 'weights ' + version.get(k)}));
       const id = s.tokens[k], text = pieces[id] === undefined ? '⟨' + id + '⟩' : pieces[id];
       const span = el('span', {class: 'tok ' + kind[k], textContent: text.replaceAll('\n', '⏎\n')});
@@ -237,7 +238,13 @@ function tokens(rec, body, at) {
       part.append(span);
     }
     return part;
-  });
+  };
+  if (begin) {
+    const prompt = el('span');
+    box.append(prompt);
+    prompt.append(el('button', {textContent: `show the ${num(begin)} tokens of context before`, onclick() { prompt.replaceChildren(); lazily(prompt, starts(0, begin), 1, make(begin)); }}));
+  }
+  lazily(box, starts(begin, kind.length), 1, make(kind.length));
   box.onmousemove = e => {
     const k = e.target.dataset && e.target.dataset.k;
     tip.hidden = k === undefined;
@@ -252,14 +259,14 @@ function tokens(rec, body, at) {
 const tip = $('tip');
 
 function timing(rec, body) {
-  const all = [...(rec.stages || []).map(s => ({...s, name: s.stage + (s.role === 'grader' ? ' (grader)' : '')})), ...(rec.turns || []).map(t => ({...t, name: 'turn ' + t.id, turn: true}))];
+  const all = [...(rec.stages || []).map(s => ({...s, name: s.stage + (s.role === 'grader' ? ' (grader)' : '')})), ...(rec.turns || []).map((t, k) => ({...t, name: `turn ${k + 1}${t.kind === 'main' ? '' : ' ' + t.kind}`, turn: true}))];
   all.sort((a, b) => a.start < b.start ? -1 : 1);
   if (!all.length) { body.append(el('p', {textContent: 'No stage was begun.'})); return; }
   const zero = Date.parse(rec.start), total = Math.max(rec.seconds, 1e-6, ...all.map(s => (Date.parse(s.start) - zero) / 1000 + s.seconds));
   lazily(body, all, 100, s => {
     const left = Math.max(0, (Date.parse(s.start) - zero) / 10 / total), width = 100 * s.seconds / total;
-    const d = el('div', {class: 'fall'}, el('span', {textContent: s.name, class: s.error ? 'bad' : ''}), el('div', {}, el('i', {class: s.error ? 'bad' : s.turn ? 'good' : 'plain', style: `left:${Math.min(left, 99.8)}%;width:${Math.min(width, 100)}%`})),
-      el('b', {textContent: secs(s.seconds)}), el('small', {textContent: s.turn ? `${num(s.prompt_tokens)} → ${num(s.output_tokens)}` : s.sandbox || ''}));
+    const d = el('div', {class: 'fall'}, el('span', {textContent: s.name, title: s.id || '', class: s.error ? 'bad' : ''}), el('div', {}, el('i', {class: s.error ? 'bad' : s.turn ? 'good' : 'plain', style: `left:${Math.min(left, 99.8)}%;width:${Math.min(width, 100)}%`})),
+      el('b', {textContent: secs(s.seconds)}), el('small', {textContent: s.turn ? `${num(s.prompt_tokens)} → ${num(s.output_tokens)}` : s.sandbox || '', title: s.sandbox || ''}));
     return s.error ? el('div', {}, d, el('p', {class: 'bad', textContent: s.error})) : d;
   });
 }

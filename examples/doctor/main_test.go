@@ -18,6 +18,7 @@ import (
 
 	"github.com/agentrl-go/agentrl"
 	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/adapter/sglang/sglangtest"
 	"github.com/agentrl-go/agentrl/adapter/template"
 	"github.com/agentrl-go/agentrl/adapter/token"
 	"github.com/agentrl-go/agentrl/examples/internal/demo"
@@ -176,6 +177,23 @@ func TestAllIsWell(t *testing.T) {
 		t.Errorf("exit status %d\n%s", status, out)
 	}
 	t.Logf("figure: %d checks, all ok", len(checks()))
+}
+
+// TestThroughARouter: what a router has not is asked of its worker.
+func TestThroughARouter(t *testing.T) {
+	s := newSite(t)
+	router := httptest.NewServer(sglangtest.NewRouter(sglangtest.RouterOptions{Workers: []string{s.serve(t)}}))
+	t.Cleanup(router.Close)
+	s.o.args.SGLangURL, s.o.grade = router.URL, 0
+	d, out, _ := s.visit(t)
+	for _, f := range d.found {
+		if f.level > skipped {
+			t.Errorf("%s %s: %s", f.level, f.check, f.text)
+		}
+	}
+	if !strings.Contains(out, "a router with 1 workers") {
+		t.Errorf("the table names no router:\n%s", out)
+	}
 }
 
 // A fault is one thing that is broken on purpose.

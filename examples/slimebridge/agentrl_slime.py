@@ -59,11 +59,11 @@ async def generate(args, sample, sampling_params, evaluation=False):
     replay = _replay(args, sampling_params)
     body = _request(args, sample, sampling_params, evaluation, replay)
     while not _aborting(args):
+        url = await asyncio.to_thread(_service.url)
         try:
-            url = await asyncio.to_thread(_service.url)
             status, answer = await _unless_aborted(args, _post(url, body))
         except BridgeGone as gone:
-            _service.lost(gone)
+            _service.lost(url, gone)
             return _shape([_given_up(sample, replay, "exception:bridge_gone")], evaluation)
         if status is None:
             break
@@ -225,6 +225,7 @@ class _Service:
         self._lock = threading.Lock()
         self._process = None
         self._url = None
+        self._lost = None  # the URL of the last one that was lost
         self.gone = 0  # services lost in a row
 
     def url(self):
@@ -236,13 +237,15 @@ class _Service:
             self._wait()
             return self._url
 
-    def lost(self, why):
-        self.gone += 1
+    def lost(self, url, why):
         logger.warning("agentrl: the service was lost in the middle of a rollout, which is aborted: %s", why)
+        with self._lock:
+            if url != self._lost:  # else another call has said so
+                self._lost, self.gone = url, self.gone + 1
+            if self._url == url and os.environ.get("AGENTRL_BRIDGE_URL"):
+                self._url = None  # wait for its health before the next call
         if self.gone > MAX_GONE:
-            raise BridgeError(f"agentrl: the service was lost {self.gone} times in a row, last: {why}; its own words are in this process's standard error")
-        if os.environ.get("AGENTRL_BRIDGE_URL"):
-            self._url = None  # wait for its health before the next call
+            raise BridgeError(f"agentrl: {self.gone} services in a row were lost, the last one by {why}; its own words are in this process's standard error")
 
     def _start(self):
         program = os.environ.get("AGENTRL_BRIDGE_BIN", "slimebridge")

@@ -255,12 +255,12 @@ func TestCancellation(t *testing.T) {
 }
 
 func TestServiceThatDies(t *testing.T) {
-	r := newRig(t, 2, demo.EngineOptions{PerToken: 10 * time.Millisecond})
+	r := newRig(t, 5, demo.EngineOptions{PerToken: 10 * time.Millisecond})
 	samples := of(r.drive(t, "lost"))
-	if len(samples) != 4 || samples[0].failure() != "exception:bridge_gone" || samples[3].Sample["status"] != "completed" {
+	if len(samples) != 10 || samples[4].failure() != "exception:bridge_gone" || samples[9].Sample["status"] != "completed" {
 		t.Errorf("lost: %+v", samples)
 	}
-	t.Logf("figure: a killed service: %v, and another serves the next call", samples[0].failure())
+	t.Logf("figure: a killed service: 5 rollouts %v, and another serves the next calls", samples[4].failure())
 }
 
 func TestClientThatVanishes(t *testing.T) {

@@ -85,7 +85,7 @@ func (g *Generator) complete() error {
 		set  bool
 	}{{"Protocol", g.Protocol != nil}, {"Sandboxes", g.Sandboxes != nil}, {"Harness", g.Harness != nil}, {"Adapter", g.Adapter != nil}} {
 		if !stage.set {
-			errs = append(errs, fmt.Errorf("Generator.%s is nil: set it before the first call, or let New make the Generator", stage.name))
+			errs = append(errs, fmt.Errorf("the Generator's %s is nil: set it before the first call, or let New make the Generator", stage.name))
 		}
 	}
 	return errors.Join(errs...)
@@ -106,7 +106,7 @@ func (c Config) positive() error {
 		{"MaxTurns", float64(c.MaxTurns), 0}, {"MaxSandboxes", float64(c.MaxSandboxes), 0}, {"CreatesPerSec", c.CreatesPerSec, 0},
 	} {
 		if !(field.value >= field.least) { // NaN too
-			errs = append(errs, fmt.Errorf("Config.%s is %v: want %v or more, or 0 for the default", field.name, field.value, field.least))
+			errs = append(errs, fmt.Errorf("the Config's %s is %v: want %v or more, or 0 for the default", field.name, field.value, field.least))
 		}
 	}
 	return errors.Join(errs...)

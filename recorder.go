@@ -187,7 +187,7 @@ func (r *Recorder) request(session string, w http.ResponseWriter, req *http.Requ
 	if t == nil {
 		return adapter.Watch{Writer: w, Over: func() {}}
 	}
-	hide := func(s string) string { return strings.ReplaceAll(s, t.token, tokenMark) }
+	hide := func(s string) string { return strings.ReplaceAll(s, t.token, tokenMark) } // a session that has requests has a token
 	tape := &requestTape{At: time.Since(t.rec.Start).Seconds(), Turn: strings.ToLower(rand.Text()[:16]), Method: req.Method, URL: hide(req.URL.String()),
 		Header: http.Header{}, Body: []byte(hide(string(body)))}
 	for name, values := range req.Header {

@@ -101,8 +101,11 @@ type engineTape struct {
 
 // An errTape is an error by its text and by what it is.
 type errTape struct {
-	Text string   `json:"text"`
-	Is   []string `json:"is"` // names in knownErrors
+	Text      string                  `json:"text"`
+	Is        []string                `json:"is"` // names in knownErrors
+	Rate      *sandbox.RateLimitError `json:"rate_limit,omitempty"`
+	Capacity  *sandbox.CapacityError  `json:"capacity,omitempty"`
+	Permanent bool                    `json:"permanent,omitempty"` // another sandbox would fail in the same way
 }
 
 // knownErrors are what callers of stages tell apart.
@@ -121,6 +124,11 @@ func tapeError(err error) *errTape {
 			t.Is = append(t.Is, name)
 		}
 	}
+	slices.Sort(t.Is)
+	_ = errors.As(err, &t.Rate) // nil where it is none
+	_ = errors.As(err, &t.Capacity)
+	var p interface{ Permanent() bool }
+	t.Permanent = errors.As(err, &p) && p.Permanent()
 	return t
 }
 
@@ -135,6 +143,21 @@ func (t *errTape) err() error {
 type replayedError struct{ tape *errTape }
 
 func (e *replayedError) Error() string { return e.tape.Text }
+
+// Permanent reports what the recorded error reported.
+func (e *replayedError) Permanent() bool { return e.tape.Permanent }
+
+// Unwrap returns the errors of a type of their own that the recorded one wrapped.
+func (e *replayedError) Unwrap() []error {
+	var typed []error
+	if e.tape.Rate != nil {
+		typed = append(typed, e.tape.Rate)
+	}
+	if e.tape.Capacity != nil {
+		typed = append(typed, e.tape.Capacity)
+	}
+	return typed
+}
 
 // Is reports whether the recorded error was target.
 func (e *replayedError) Is(target error) bool {

@@ -51,7 +51,9 @@ func (d *Difference) String() string { return d.What }
 
 // Replay makes a recorded rollout again, without sandboxes, agent or engine:
 // the same Generate runs, parses, renders and exports; what came from outside
-// comes from the recording. ctx bounds it.
+// comes from the recording. Waits between boot attempts are waited again; ctx
+// bounds it. A rollout that its own guard or its caller ended comes out as one
+// that failed otherwise, since neither ends this one.
 func Replay(ctx context.Context, rec *Recording, o ReplayOptions) (*Replayed, error) {
 	g, p, err := newReplay(rec, o)
 	if err != nil {

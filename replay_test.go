@@ -1,7 +1,9 @@
 package agentrl_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,8 +19,10 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/sglang/sglangtest"
 	"github.com/agentrl-go/agentrl/adapter/template"
 	"github.com/agentrl-go/agentrl/adapter/token"
+	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/harness/harnesstest"
 	"github.com/agentrl-go/agentrl/internal/memhttp"
+	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/sandbox/sandboxtest"
 	"github.com/agentrl-go/agentrl/swe/swetest"
 )
@@ -103,6 +107,32 @@ func TestReplayNamesTheFirstDifference(t *testing.T) {
 			t.Fatalf("%s: difference %+v, want one in the prompt of generation 1, in what turn 0 sampled", name, d)
 		}
 		t.Logf("figure: %s: %s", name, d)
+	}
+}
+
+// TestReplayOfFailures: what a rollout was aborted for comes out the same too.
+func TestReplayOfFailures(t *testing.T) {
+	for name, c := range map[string]struct {
+		create, run error
+	}{
+		"gone":    {run: fmt.Errorf("exec: %w", sandbox.ErrGone)},
+		"no room": {create: &sandbox.CapacityError{Code: "full", Message: "no host"}},
+		"bad key": {create: fmt.Errorf("create: %w", sandbox.ErrUnauthorized)},
+	} {
+		dir := t.TempDir()
+		b := newBench(agentrl.Config{BootRetries: 1})
+		b.Recorder = agentrl.NewRecorder(dir)
+		b.fail = func(int) error { return c.create }
+		b.agent.OnRun = func(context.Context, sandbox.Sandbox, harness.Job) (harness.Report, error) { return harness.Report{}, c.run }
+		samples := b.generate(t)
+		b.clean(t)
+		paths, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+		rec := must(agentrl.ReadRecording(paths[0]))(t)
+		rec.Args = agentrl.Args{HFCheckpoint: checkpoint, ToolCallParser: "qwen25", ReasoningParser: "qwen3"}
+		out, err := agentrl.Replay(t.Context(), rec, agentrl.ReplayOptions{Protocol: &swetest.Protocol{}})
+		if err != nil || out.Difference != nil || asJSON(t, out.Samples) != asJSON(t, samples) {
+			t.Errorf("%s: %v, %v\n%s\nwant\n%s", name, err, out.Difference, asJSON(t, out.Samples), asJSON(t, samples))
+		}
 	}
 }
 

@@ -123,7 +123,9 @@ func TestReplayOfFailures(t *testing.T) {
 		b := newBench(agentrl.Config{BootRetries: 1})
 		b.Recorder = agentrl.NewRecorder(dir)
 		b.fail = func(int) error { return c.create }
-		b.agent.OnRun = func(context.Context, sandbox.Sandbox, harness.Job) (harness.Report, error) { return harness.Report{}, c.run }
+		b.agent.OnRun = func(context.Context, sandbox.Sandbox, harness.Job) (harness.Report, error) {
+			return harness.Report{}, c.run
+		}
 		samples := b.generate(t)
 		b.clean(t)
 		paths, _ := filepath.Glob(filepath.Join(dir, "*.json"))

@@ -203,14 +203,14 @@ func TestRefusedRowKeepsItsName(t *testing.T) {
 func TestGeneratorThatCannotRunSaysWhy(t *testing.T) {
 	var g agentrl.Generator
 	_, err := g.Generate(t.Context(), row(), nil)
-	for _, want := range []string{"Protocol", "Generator.Sandboxes", "Generator.Harness", "Generator.Adapter"} {
+	for _, want := range []string{"Protocol", "Sandboxes", "Harness", "Adapter"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Generate of a zero Generator = %v, want it to name %s", err, want)
 		}
 	}
 	for want, cfg := range map[string]agentrl.Config{
-		"BootRetries": {BootRetries: -1}, "Config.BootConcurrency": {BootConcurrency: -1}, "Config.Guard": {Guard: -1},
-		"MaxSandboxes": {MaxSandboxes: -1}, "Config.CreatesPerSec": {CreatesPerSec: math.NaN()},
+		"BootRetries": {BootRetries: -1}, "BootConcurrency": {BootConcurrency: -1}, "Guard": {Guard: -1},
+		"MaxSandboxes": {MaxSandboxes: -1}, "CreatesPerSec": {CreatesPerSec: math.NaN()},
 	} {
 		if _, err := newBench(cfg).Generate(t.Context(), row(), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Generate = %v, want an error that names %s", err, want)

@@ -64,12 +64,12 @@ async def generate(args, sample, sampling_params, evaluation=False):
             status, answer = await _unless_aborted(args, _post(url, body))
         except BridgeGone as gone:
             _service.lost(url, gone)
-            return _shape([_given_up(sample, replay, "exception:bridge_gone")], evaluation)
+            return _shape(args, [_given_up(sample, replay, "exception:bridge_gone")], evaluation)
         if status is None:
             break
         _service.gone = 0
         if status == 200:
-            return _shape([_result(sample, s, replay) for s in answer["samples"]], evaluation)
+            return _shape(args, [_result(sample, s, replay) for s in answer["samples"]], evaluation)
         if answer.get("kind") != "busy":
             raise BridgeError(f"agentrl: {answer.get('kind')}: {answer.get('error')}")
         await asyncio.sleep(0.5 + random.random())
@@ -84,7 +84,14 @@ def keep_whole_groups(args, samples, **kwargs):
     return all(s.status.value != "aborted" for s in flat)
 
 
-def _shape(samples, evaluation):
+def _shape(args, samples, evaluation):
+    """As slime's loop reads it: with a reward key, rewards are objects."""
+    key = getattr(args, "reward_key", None)
+    if evaluation:
+        key = getattr(args, "eval_reward_key", None) or key
+    if key:
+        for sample in samples:
+            sample.reward = {key: sample.reward}
     return samples[0] if evaluation else samples
 
 

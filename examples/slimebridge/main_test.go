@@ -216,8 +216,10 @@ func TestFanOut(t *testing.T) {
 
 func TestEvaluation(t *testing.T) {
 	r := newRig(t, 1, demo.EngineOptions{})
+	r.args["eval_reward_key"] = "solved"
 	l := r.drive(t, "evaluation")[0]
-	if l.Listed || l.Sample["status"] != "completed" || l.Sample["reward"] != 1.0 || l.Sample["remove_sample"] != true {
+	reward, _ := l.Sample["reward"].(map[string]any)
+	if l.Listed || l.Sample["status"] != "completed" || reward["solved"] != 1.0 || l.Sample["remove_sample"] != true {
 		t.Errorf("evaluation: listed %v, %v", l.Listed, l.Sample)
 	}
 	t.Logf("figure: evaluation: one sample, reward %v", l.Sample["reward"])

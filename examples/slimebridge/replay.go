@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,8 +24,9 @@ type replay struct {
 }
 
 func (r replay) check() error {
-	if r.Experts && (r.Layers <= 0 || r.TopK <= 0) {
-		return fmt.Errorf("replay.experts with %d layers and top_k %d: both are needed (slime's num_layers and moe_router_topk)", r.Layers, r.TopK)
+	const most = 1024 // of either: no model has as many, and a wrong number is not to take all memory
+	if r.Experts && (r.Layers <= 0 || r.Layers > most || r.TopK <= 0 || r.TopK > most) {
+		return fmt.Errorf("replay.experts with %d layers and top_k %d: want both, from 1 to %d (slime's num_layers and moe_router_topk)", r.Layers, r.TopK, most)
 	}
 	return nil
 }
@@ -189,7 +191,7 @@ func keptOf(m metas, n int, fields []string) (ids, ends []int32, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", fields[1], err)
 		}
-		if len(offs) == 0 || offs[0] != 0 || int(offs[len(offs)-1]) != len(kept) {
+		if len(offs) == 0 || offs[0] != 0 || int(offs[len(offs)-1]) != len(kept) || !slices.IsSorted(offs) {
 			return nil, nil, fmt.Errorf("%d offsets do not span %d kept ids", len(offs), len(kept))
 		}
 		for j := range ends {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,26 @@ func TestExpertsCoverAllTokensButTheLast(t *testing.T) {
 			t.Errorf("%s: experts: %d bytes, want an error", name, len(got))
 		}
 	}
+}
+
+// FuzzMetaInfo: what an engine may send is laid along the response, or is an error.
+func FuzzMetaInfo(f *testing.F) {
+	f.Add([]byte(metaOf(3)))
+	f.Add([]byte(`{"top_p_token_ids":"AQAAAA==","top_p_token_offsets":[0,1],"routed_experts":"AAAAAAAAAAAAAAAA"}`))
+	f.Add([]byte(`{"top_p_token_ids":[1,2],"top_p_token_offsets":[0,5,-1,2],"routed_experts_start_len":-1}`))
+	seg := &trajectory.Segment{
+		Tokens: make([]int32, 4), PromptLen: 1, LossMask: []int8{1, 1, 1}, Turns: []trajectory.SegmentTurn{{ID: "a", Prompt: 1, Output: 3, Owned: true}},
+	}
+	k := &keeper{want: replay{Experts: true, Layers: 1, TopK: 1}}
+	f.Fuzz(func(t *testing.T, meta []byte) {
+		turns := map[string]metas{"a": {meta}}
+		if ids, offsets, err := topP(seg, turns, fields); err == nil && (len(offsets) != 4 || int(offsets[3]) != len(ids) || !slices.IsSorted(offsets)) {
+			t.Errorf("topP: %d ids, offsets %v", len(ids), offsets)
+		}
+		if rows, err := k.experts(seg, turns); err == nil && len(rows) != 12 {
+			t.Errorf("experts: %d bytes, want 12", len(rows))
+		}
+	})
 }
 
 // TestReplayReachesEverySample has slime ask for both, in whole rollouts.

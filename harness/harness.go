@@ -38,14 +38,14 @@ type Job struct {
 type Outcome string
 
 const (
-	Finished         Outcome = "finished"
-	GaveUp           Outcome = "gave_up"
-	MaxTurns         Outcome = "max_turns"
-	ContextExhausted Outcome = "context_exhausted"
-	Refused          Outcome = "refused"
-	Crashed          Outcome = "crashed"
-	Unreachable      Outcome = "unreachable" // it could not reach the model
-	Budget           Outcome = "budget"      // killed when its time budget was spent
+	Finished         Outcome = "finished"          // it says that it is done
+	GaveUp           Outcome = "gave_up"           // it ended itself for a reason that is none of the others: cut again and again, an error of its own
+	MaxTurns         Outcome = "max_turns"         // the turns or tokens that it may take are spent
+	ContextExhausted Outcome = "context_exhausted" // its conversation does not fit the model any more
+	Refused          Outcome = "refused"           // the adapter or the model would not answer it
+	Crashed          Outcome = "crashed"           // it ended without a word
+	Unreachable      Outcome = "unreachable"       // it could not reach the model
+	Budget           Outcome = "budget"            // killed when its time budget was spent
 )
 
 // A Report says how a run ended.

@@ -129,6 +129,7 @@ func TestOpencode(t *testing.T) {
 }
 
 func TestMini(t *testing.T) {
+	t.Parallel()
 	eachBackend(t, harnesstest.Contract{
 		New: func(testing.TB) harness.Harness { return mini.New(mini.Options{}) },
 		Unsupported: map[string]string{
@@ -160,6 +161,7 @@ EOF`
 // A shell command's exit status is all that it says: what went wrong is its
 // own affair.
 func TestShell(t *testing.T) {
+	t.Parallel()
 	eachBackend(t, harnesstest.Contract{
 		New: func(t testing.TB) harness.Harness {
 			h, err := shell.New(bashLoop, "")

@@ -1,6 +1,7 @@
 package harnesstest_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -108,7 +109,11 @@ func TestPreparedImage(t *testing.T) {
 	if err := base.(*docker.Sandbox).Commit(t.Context(), image); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Forget(t.Context(), image) }) // another test's daemon may be gone
+	t.Cleanup(func() {
+		if err := p.Forget(context.Background(), image); err != nil {
+			t.Error(err)
+		}
+	})
 	sb, err := p.Create(t.Context(), sandbox.Spec{Image: image})
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func configOf(job harness.Job) object {
 	}
 	label := "agentrl/" + job.Model
 	return object{
-		"model": label, "small_model": label, "share": "disabled", "autoupdate": false,
+		"model": label, "small_model": label, "share": "disabled", "autoupdate": false, "snapshot": false,
 		"permission": object{"edit": "allow", "bash": "allow", "webfetch": "deny", "external_directory": "allow", "doom_loop": "allow"},
 		"provider": object{"agentrl": object{
 			"npm": "@ai-sdk/openai-compatible", "name": "agentrl",

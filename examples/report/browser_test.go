@@ -90,3 +90,34 @@ func TestInChromium(t *testing.T) {
 		}
 	}
 }
+
+// hands is what a person does to the page: search the table, point at a token.
+const hands = `<script>setTimeout(() => {
+  const find = document.getElementById('find');
+  find.value = 'aborted gone'; find.dispatchEvent(new Event('input'));
+  document.querySelectorAll('#all th')[3].click();
+  document.querySelector('.tok.t[data-k]').dispatchEvent(new MouseEvent('mousemove', {bubbles: true, clientX: 50, clientY: 50}));
+}, 5000)</script></body>`
+
+func TestHandsInChromium(t *testing.T) {
+	if browser() == "" {
+		t.Skip("there is no Chromium: install one, or name it in AGENTRL_CHROMIUM")
+	}
+	dir := t.TempDir()
+	fill(t, dir, 30, 3)
+	page, _ := made(t, options{dir: dir})
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, []byte(strings.Replace(page, "</body>", hands, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dom := open(t, path, "#r=5&v=tokens", "hover")
+	for _, want := range []string{"4 of 30", "logprob -0.", "trained, turn turn0", "weights 1</div>"} {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page does not show %s", want)
+		}
+	}
+	first := strings.Index(dom, ">project__lib-3<")
+	if last := strings.LastIndex(dom, ">project__lib-24<"); first < 0 || last < first {
+		t.Error("the table is not sorted by time")
+	}
+}

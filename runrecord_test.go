@@ -230,3 +230,15 @@ func TestRunRecordsThatAreBroken(t *testing.T) {
 		}
 	}
 }
+
+func TestRunSettingsThatAreRefused(t *testing.T) {
+	_, err := agentrl.ConfigFromEnv([]string{"AGENTRL_RUN_SAMPLE=1.5", "AGENTRL_RUN_KEEP=-1", "AGENTRL_RUN_MAX_MB=big"})
+	for _, want := range []string{`AGENTRL_RUN_SAMPLE="1.5": want a share`, `AGENTRL_RUN_KEEP="-1"`, `AGENTRL_RUN_MAX_MB="big"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %s:\n%v", want, err)
+		}
+	}
+	if _, err := agentrl.ConfigFromEnv([]string{"AGENTRL_RUN_SAMPLE=0"}); err == nil || !strings.Contains(err.Error(), "leave AGENTRL_RUN_DIR empty") {
+		t.Errorf("AGENTRL_RUN_SAMPLE=0: %v", err)
+	}
+}

@@ -70,3 +70,23 @@ func FuzzParseRecording(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkRunRecord writes the record of a rollout of 100,000 tokens.
+func BenchmarkRunRecord(b *testing.B) {
+	const tokens = 100_000
+	seg := trajectory.Segment{Tokens: make([]int32, tokens), LossMask: make([]int8, tokens), LogProbs: make([]float32, tokens)}
+	for i := range tokens {
+		seg.Tokens[i], seg.LogProbs[i] = int32(i*7919%150_000), -float32(i%997)/997
+	}
+	w := newRunWriter(Config{RunDir: b.TempDir(), RunSample: 1, RunKeep: 10})
+	for b.Loop() {
+		size, err := w.save(&RunRecord{Version: RunRecordVersion, InstanceID: "i", Segments: []trajectory.Segment{seg}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := w.retain(size); err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(size)
+	}
+}

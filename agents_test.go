@@ -259,6 +259,26 @@ func TestSubagentsAreLabelled(t *testing.T) {
 	t.Logf("figure: reward 1 in samples by label %v; sessions %v", labels, samples[0].Metadata["agent"])
 }
 
+// TestBudgetInMidEdit: time is up while the agent and a daemon of its write,
+// both deaf to TERM. What was there at the kill is graded; nothing writes on.
+func TestBudgetInMidEdit(t *testing.T) {
+	cfg := agentConfig(t, "codex", "local")
+	cfg.AgentBudget = 15 * time.Second
+	f := repository(t, "01_binary_and_pycache")
+	f.grade = `n=$(wc -l <edit.txt); sleep 1; [ "$n" -gt 0 ] && [ "$(wc -l <edit.txt)" = "$n" ]`
+	const write = `trap "" TERM HUP; while :; do echo edit >>"$0"; sleep 0.1; done`
+	s := newStage(t, cfg, func(prompt string) string {
+		return harnesstest.Call(prompt, `(setsid sh -c '`+write+`' "$PWD/daemon.txt" >/dev/null 2>&1 </dev/null &); sh -c '`+write+`' "$PWD/edit.txt"`)
+	})
+	sample := s.generate(t, f.row(f.image(t, "local")))[0]
+	agent, _ := sample.Metadata["agent"].(map[string]any)
+	if sample.Status != agentrl.Completed || *sample.Reward != 1 || agent["result"] != "budget" || sample.Metadata["agent_exit_code"] != -1 {
+		t.Fatalf("sample: %s, error %v, metadata %v; patch:\n%s", sample.Status, sample.Err, sample.Metadata, s.patch)
+	}
+	t.Logf("figure: killed in mid-edit after %.1f s: result %v, exit code %v; %d lines of agent and daemon in the patch", s.took[agentrl.StageRun].Seconds(),
+		agent["result"], sample.Metadata["agent_exit_code"], strings.Count(s.patch, "\n+edit"))
+}
+
 // TestAgentIsCutOff: an adapter that the sandbox cannot reach is found out in
 // seconds, and the message says where and what to check.
 func TestAgentIsCutOff(t *testing.T) {

@@ -11,6 +11,7 @@ for agent in claude_code codex; do
 	done
 done
 show_test "sub-agents are labelled" . '^TestSubagentsAreLabelled$' -timeout 10m
+show_test "budget in mid-edit, deaf to TERM" . '^TestBudgetInMidEdit$' -timeout 10m
 show_test "network to the adapter cut" . '^TestAgentIsCutOff$' -timeout 10m
 show_test "wrong hash" . '^TestWrongHashIsRefused$'
 show_test "launcher's SLIME_AGENT_CC_EXTRA_ARGS" ./harness/claudecode '^TestExtraArgsAreShellText$'

@@ -7,12 +7,19 @@ import (
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter"
+	"github.com/agentrl-go/agentrl/adapter/adaptertest"
+	"github.com/agentrl-go/agentrl/harness/harnesstest"
+	"github.com/agentrl-go/agentrl/sandbox/sandboxtest"
+	"github.com/agentrl-go/agentrl/swe/swetest"
 )
 
 // BenchmarkTelemetryWithoutProvider is all that telemetry does for a rollout of
 // 14 stages and 50 turns when nobody listens.
 func BenchmarkTelemetryWithoutProvider(b *testing.B) {
-	g := &Generator{Logger: slog.New(slog.DiscardHandler)}
+	g := &Generator{
+		Protocol: &swetest.Protocol{}, Sandboxes: &sandboxtest.Fake{}, Harness: &harnesstest.Fake{}, Adapter: &adaptertest.Fake{},
+		Logger: slog.New(slog.DiscardHandler),
+	}
 	g.once.Do(g.prepare)
 	if g.broken != nil {
 		b.Fatal(g.broken)

@@ -63,12 +63,29 @@ func TestInChromium(t *testing.T) {
 		t.Fatal(err)
 	}
 	dom := open(t, page, "", "run")
+	for _, want := range []string{"1,000 of 1,000", ">project__lib-0<", "show more"} {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page does not show %s", want)
+		}
+	}
 	for _, m := range took.FindAllStringSubmatch(dom, -1) {
 		ms, _ := strconv.Atoi(m[2])
 		t.Logf("figure: %s after %d ms, 1,000 rollouts, %d MiB", m[1], ms, info.Size()>>20)
 	}
+}
+
+// TestViewsInChromium opens each view of a rollout.
+func TestViewsInChromium(t *testing.T) {
+	if browser() == "" {
+		t.Skip("there is no Chromium: install one, or name it in AGENTRL_CHROMIUM")
+	}
+	dir := t.TempDir()
+	fill(t, dir, 10, 40)
+	page := filepath.Join(t.TempDir(), "report.html")
+	if err := run(options{dir: dir, out: page, maxMB: 512}, os.Stderr); err != nil {
+		t.Fatal(err)
+	}
 	for at, want := range map[string][]string{
-		"":                    {"1,000 of 1,000", ">project__lib-0<", "show more"},
 		"#r=5&v=conversation": {"I look.", "ls -la", "total 12", "Fix &lt;b&gt;it&lt;/b&gt;."},
 		"#r=5&v=tree":         {"2 branches", "subagent", "sequence 1", "content, message 1, token 4"},
 		"#r=5&v=tokens":       {"1,600 trained", `class="tok t"`, "1 from token 4, 2 from token 2,004", ">weights 1<", "&lt;/script&gt;&lt;b&gt;"},
@@ -79,9 +96,6 @@ func TestInChromium(t *testing.T) {
 		"#r=4711":             {"There is no such rollout"},
 	} {
 		shot := strings.Trim(strings.NewReplacer("#r=", "r", "&v=", "-").Replace(at), "-")
-		if shot == "" {
-			shot = "start"
-		}
 		dom := open(t, page, at, shot)
 		for _, w := range want {
 			if !strings.Contains(dom, w) {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -134,8 +135,8 @@ type export struct {
 
 func (g *Generator) rollout(ctx context.Context, base Sample, params SamplingParams, p swe.Protocol, out export) ([]Sample, error) {
 	g.once.Do(g.prepare)
-	if g.broken != nil {
-		return nil, g.broken
+	if err := errors.Join(g.broken, g.lacking("Harness", "Adapter")); err != nil {
+		return nil, err
 	}
 	samples, err := newRollout(g, base, params, p, out).do(ctx)
 	switch {

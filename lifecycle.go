@@ -64,7 +64,7 @@ func (g *Generator) reap(dir string) {
 // prepare completes a Generator at its first call.
 func (g *Generator) prepare() {
 	g.Config = g.Config.withDefaults()
-	if g.broken = errors.Join(g.complete(), g.Config.positive()); g.broken != nil {
+	if g.broken = errors.Join(g.lacking("Protocol", "Sandboxes"), g.Config.positive()); g.broken != nil {
 		return
 	}
 	if g.shared == nil {
@@ -77,15 +77,14 @@ func (g *Generator) prepare() {
 	}
 }
 
-// complete names the stages that a Generator made by hand lacks.
-func (g *Generator) complete() error {
+// lacking names those of the stages that a Generator made by hand does not
+// have. Grade needs no Harness and no Adapter; a rollout needs all.
+func (g *Generator) lacking(stages ...string) error {
+	have := map[string]bool{"Protocol": g.Protocol != nil, "Sandboxes": g.Sandboxes != nil, "Harness": g.Harness != nil, "Adapter": g.Adapter != nil}
 	var errs []error
-	for _, stage := range []struct {
-		name string
-		set  bool
-	}{{"Protocol", g.Protocol != nil}, {"Sandboxes", g.Sandboxes != nil}, {"Harness", g.Harness != nil}, {"Adapter", g.Adapter != nil}} {
-		if !stage.set {
-			errs = append(errs, fmt.Errorf("the Generator's %s is nil: set it before the first call, or let New make the Generator", stage.name))
+	for _, name := range stages {
+		if !have[name] {
+			errs = append(errs, fmt.Errorf("the Generator's %s is nil: set it before the first call, or let New make the Generator", name))
 		}
 	}
 	return errors.Join(errs...)

@@ -102,7 +102,7 @@ func judgeTamper(t *testing.T, file string, items []tamperItem, held bool, misse
 	name := map[bool]string{false: "tuned on", true: "held out"}[held]
 	t.Logf("figure: %s, %s: %d items, precision %.2f, recall %.2f (%d hits, %d misses, %d false alarms)",
 		file, name, hit+miss+wrong+right, precision, recall, hit, miss, wrong)
-	if held && (precision < 0.6 || recall < 0.3) {
+	if held && (precision < 0.85 || recall < 0.65) {
 		t.Errorf("%s: the held out half is under its floor", file)
 	}
 }

@@ -2,6 +2,7 @@
 # The figures of what people use: preflight, telemetry, report, record and replay, the slime bridge, documentation.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+export AGENTRL_CHROMIUM=${AGENTRL_CHROMIUM:-chromium}
 show_test "preflight: all is well" ./examples/doctor TestAllIsWell
 show_test "preflight: each fault is named, and nothing else" ./examples/doctor TestEachFaultIsNamedAndNothingElse
 show_cmd "telemetry: spans, metrics, dashboard" sh -c 'cd examples/telemetry && go test -count=1 -v . | grep -o "figure: .*" | sed "s/figure: //" | paste -sd";" | grep spans'

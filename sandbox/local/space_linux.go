@@ -40,12 +40,23 @@ d=$1 opts=$2 n=0
 shift 2
 mount --make-rprivate / 2>/dev/null || mount --make-rslave /
 umask 022
+above() { # PLACE: the way down to the work directory, whose owners the namespace may not know: such a directory is not copied up
+	case $WORKDIR in "$1"/*) rest=${WORKDIR#"$1"/} at= ;; *) return 0 ;; esac
+	while [ -n "$rest" ]; do
+		at=$at/${rest%%/*}
+		[ -d "$d/l.$n$at" ] || return 0
+		mkdir -p "$u/u.$n$at"
+		chmod "$(stat -c %a "$d/l.$n$at")" "$u/u.$n$at"
+		case $rest in */*) rest=${rest#*/} ;; *) rest= ;; esac
+	done
+}
 layer() { # PLACE
 	mkdir -p "$u/u.$n" "$u/w.$n"
 	case $1 in
 	/tmp | /var/tmp) chmod 1777 "$u/u.$n" ;;
 	/var) [ -z "$opts" ] || mkdir -p "$u/u.$n/lib" ;;
 	esac
+	[ -z "$opts" ] || above "${1%/}"
 	mount -t overlay -o "lowerdir=$d/l.$n,upperdir=$u/u.$n,workdir=$u/w.$n$opts" agentrl "$d/m$1"
 }
 u=$d
@@ -116,7 +127,7 @@ func (s *space) start(ctx context.Context, b *box) error {
 		opts = ",userxattr"
 	}
 	s.init = exec.Command("sh", append([]string{"-c", setup, "sh", b.dir, opts}, parts...)...)
-	s.init.Env = []string{setupPath, "LC_ALL=C", markVar + "=" + b.id}
+	s.init.Env = []string{setupPath, "LC_ALL=C", markVar + "=" + b.id, "WORKDIR=" + b.spec.Workdir}
 	s.init.SysProcAttr = cloneFlags(b)
 	var said bytes.Buffer
 	s.init.Stderr = &said

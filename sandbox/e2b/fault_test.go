@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -133,8 +134,13 @@ var once = []struct {
 	{e2btest.Placement, "ok+ cut ok+ ok+ ok+ ok+ ok+"},
 	{e2btest.PlacementMade, "ok - - - - - -"},
 	{e2btest.Conflict, "ok+ ok+ ok+ ok+ ok+ ok+ ok+"},
-	{e2btest.KillSandbox, "gone gone gone gone gone gone -"},
+	{e2btest.KillSandbox, "gone|ok gone gone gone gone gone -"}, // the kill may come behind the first contact
 	{e2btest.RestartEnvd, "ok cut lost lost ok ok -"},
+}
+
+// isCell reports whether a cell came out as wanted; a retry may be more than wanted.
+func isCell(cell, want string) bool {
+	return strings.TrimSuffix(cell, "+") == strings.TrimSuffix(want, "+") && (strings.HasSuffix(cell, "+") || !strings.HasSuffix(want, "+"))
 }
 
 func TestFaults(t *testing.T) {
@@ -150,7 +156,7 @@ func TestFaults(t *testing.T) {
 					continue
 				}
 				cell := faultCell(t, row.kind, 1, ops[i])
-				if strings.TrimSuffix(cell, "+") != strings.TrimSuffix(want, "+") || strings.HasSuffix(want, "+") && !strings.HasSuffix(cell, "+") {
+				if !slices.ContainsFunc(strings.Split(want, "|"), func(want string) bool { return isCell(cell, want) }) {
 					t.Errorf("%s × %s: %s, want %s", row.kind, ops[i].name, cell, want)
 				}
 				got = append(got, ops[i].name+" "+cell)

@@ -14,7 +14,7 @@ import (
 // killMarked kills what has a variable, NAME=VALUE, in its environment, until
 // nothing does: a fork may have come between the look and the kill.
 func killMarked(mark string) error {
-	for range 50 {
+	for range 500 {
 		found := false
 		names, err := os.ReadDir("/proc")
 		if err != nil {
@@ -31,6 +31,7 @@ func killMarked(mark string) error {
 		if !found {
 			return nil
 		}
+		time.Sleep(10 * time.Millisecond) // what was killed takes a while to die on a busy machine
 	}
 	return errors.New("marked processes come up faster than they can be killed")
 }

@@ -41,6 +41,9 @@ func newBench(t testing.TB) *swetest.Bench {
 	return &swetest.Bench{Boxes: boxes(), Setup: repo}
 }
 
+// pytestParts are what pytest of any recent version is made of.
+const pytestParts = "pytest _pytest pluggy iniconfig packaging pygments py.py attr attrs exceptiongroup pytest-*-info pluggy-*-info"
+
 // pytestBench has pytest at /opt/pytest, for rows with that in PYTHONPATH.
 func pytestBench(t testing.TB) *swetest.Bench {
 	t.Helper()
@@ -49,8 +52,15 @@ func pytestBench(t testing.TB) *swetest.Bench {
 	if dir == "" {
 		t.Skip("this machine has no pytest")
 	}
-	b.Setup += "mkdir /opt/pytest; cd " + dir + "; for p in pytest _pytest pluggy iniconfig packaging pygments py.py; do cp -R $p /opt/pytest/; done\n" +
-		"cp -R pytest-*.dist-info pluggy-*.dist-info /opt/pytest/; chmod -R a+rX /opt/pytest\n"
+	b.Setup += "mkdir /opt/pytest; cd " + dir + "; for p in " + pytestParts + "; do [ ! -e $p ] || cp -R $p /opt/pytest/; done; chmod -R a+rX /opt/pytest\n"
+	return b
+}
+
+// bareBench has a python without site packages, thus without pytest, in /opt/bare.
+func bareBench(t testing.TB) *swetest.Bench {
+	t.Helper()
+	b := newBench(t)
+	b.Setup += "mkdir /opt/bare; printf '#!/bin/sh\\nexec /usr/bin/env -u PYTHONPATH python3 -S \"$@\"\\n' >/opt/bare/python; chmod +x /opt/bare/python\n"
 	return b
 }
 

@@ -94,8 +94,8 @@ func TestScript(t *testing.T) {
 
 // TestInterpreterMissing: a missing interpreter or pytest is the image's fault.
 func TestInterpreterMissing(t *testing.T) {
-	row := map[string]any{"remote_env_info": map[string]any{"image_url": "host", "workdir": "/srv/repo", "f2p_script": "import pytest, sys\nsys.exit(pytest.main([__file__]))\n"}}
-	_, e := newBench(t).Rollout(t, New(Options{}), row, fix)
+	row := map[string]any{"path_prefix": []string{"/opt/bare"}, "remote_env_info": map[string]any{"image_url": "host", "workdir": "/srv/repo", "f2p_script": "import pytest, sys\nsys.exit(pytest.main([__file__]))\n"}}
+	_, e := bareBench(t).Rollout(t, New(Options{}), row, fix)
 	if e.Outcome != swe.GraderError || e.Keep {
 		t.Errorf("%s, keep %v: %s", e.Outcome, e.Keep, e.Reason)
 	}

@@ -72,7 +72,8 @@ type kind struct {
 	exit, noTests swe.Outcome // of a package that ends the process, and of a command that can't run
 }
 
-type dirs struct{ repo, tests, pytest string }
+// dirs: bare has a python without pytest.
+type dirs struct{ repo, tests, pytest, bare string }
 
 const runTests = "python3 -m pytest -rA -p no:cacheprovider tests"
 
@@ -109,7 +110,7 @@ func kinds() []kind {
 		{"pytest ids", scale, func(d dirs, c string) map[string]any {
 			r := base(d)
 			if c == "broken" {
-				delete(r, "env")
+				r = with(r, "path_prefix", []string{d.bare})
 			}
 			patch := testPatch
 			if c == "slow" {
@@ -122,7 +123,7 @@ func kinds() []kind {
 			r, script := base(d), testFile
 			switch c {
 			case "broken":
-				delete(r, "env")
+				r = with(r, "path_prefix", []string{d.bare})
 			case "slow":
 				script = "import time\ntime.sleep(60)\n" + script
 			}
@@ -171,15 +172,17 @@ func world(t *testing.T) dirs {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	d := dirs{filepath.Join(dir, "repo"), filepath.Join(dir, "hidden"), filepath.Join(dir, "pytest")}
+	d := dirs{filepath.Join(dir, "repo"), filepath.Join(dir, "hidden"), filepath.Join(dir, "pytest"), filepath.Join(dir, "bare")}
 	script := `set -e
-mkdir -p "$1/pkg" "$1/tests" "$2" "$3"; cd "$4"
-for p in pytest _pytest pluggy iniconfig packaging pygments py.py; do cp -R $p "$3/"; done; cp -R pytest-*.dist-info pluggy-*.dist-info "$3/"; chmod -R a+rX "$3"
+mkdir -p "$1/pkg" "$1/tests" "$2" "$3" "$6"
+printf '#!/bin/sh\nexec /usr/bin/env -u PYTHONPATH python3 -S "$@"\n' >"$6/python"; chmod +x "$6/python"
+cd "$4"
+for p in pytest _pytest pluggy iniconfig packaging pygments py.py attr attrs exceptiongroup pytest-*-info pluggy-*-info; do [ ! -e $p ] || cp -R $p "$3/"; done; chmod -R a+rX "$3"
 cd "$1"; git init -q .
 printf 'def add(a, b):\n    return a - b\ndef mul(a, b):\n    return a / b\n' >pkg/calc.py; : >pkg/__init__.py; : >tests/__init__.py
 printf '%s' "$5" >tests/test_calc.py; cp tests/test_calc.py "$2/"; : >"$2/__init__.py"
 git add -A; git -c user.name=b -c user.email=b@b commit -qm base`
-	cmd := exec.Command("bash", "-c", script, "bash", d.repo, d.tests, d.pytest, strings.TrimSpace(string(out)), testFile)
+	cmd := exec.Command("bash", "-c", script, "bash", d.repo, d.tests, d.pytest, strings.TrimSpace(string(out)), testFile, d.bare)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}

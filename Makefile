@@ -5,7 +5,7 @@ FUZZTIME    ?= 20s
 BENCHTIME   ?= 1s
 TESTFLAGS   ?= # more flags of go test
 
-.PHONY: help demo doctor telemetry test-telemetry bridge trainer test race lint cross bench fuzz golden mutants harness-assets report-test fetch clean
+.PHONY: help demo doctor telemetry test-telemetry bridge trainer test race lint cross bench fuzz golden mutants soak-silence soak-pause harness-assets report-test fetch clean
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z0-9%-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -56,6 +56,12 @@ mutants: ## nine faults of an orchestrator, each with the test that finds it
 
 show-%: ## rerun every line of a part's figures: show-slice, show-tokens, …
 	@bash testdata/show/$*.sh
+
+soak-silence: ## seven minutes of an engine's silence under the real CLIs
+	AGENTRL_CLIS=1 AGENTRL_SOAK=1 $(GO) test -count=1 -v -timeout 40m -run '^TestSoakSilence$$' ./adapter
+
+soak-pause: ## a pause of minutes under 16 live Claude Codes
+	AGENTRL_CLIS=1 AGENTRL_SOAK=1 $(GO) test -count=1 -v -timeout 40m -run '^TestSoakPause$$' ./adapter
 
 harness-assets: ## bring the real agents from npm and print their hashes
 	@bash testdata/fetch/harness.sh

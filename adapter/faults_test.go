@@ -5,6 +5,7 @@ package adapter_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,10 +52,19 @@ func TestKilledClientFreesTheEngine(t *testing.T) {
 	}
 }
 
-// pauseLength is how long the pause in the middle of live runs lasts.
-const pauseLength = 20 * time.Second
+func TestPauseUnderLiveClaudeCodes(t *testing.T) { pauseLiveRuns(t, 20*time.Second) }
 
-func TestPauseUnderLiveClaudeCodes(t *testing.T) {
+// TestSoakPause pauses live runs for as long as a big weight update may take. It
+// runs where AGENTRL_SOAK is set.
+func TestSoakPause(t *testing.T) {
+	if os.Getenv("AGENTRL_SOAK") == "" {
+		t.Skip("AGENTRL_SOAK is not set: minutes of pause")
+	}
+	pauseLiveRuns(t, 200*time.Second)
+}
+
+// pauseLiveRuns pauses 16 Claude Codes in the middle of their turns, for so long.
+func pauseLiveRuns(t *testing.T, length time.Duration) {
 	path := newest(t)
 	const n, turns = 16, 4
 	c := newCLIRig(t, func(prompt string) string {
@@ -63,7 +73,7 @@ func TestPauseUnderLiveClaudeCodes(t *testing.T) {
 		}
 		return "Finished."
 	}, func(s *cliSetup) { s.engine.PerToken = 10 * time.Millisecond })
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience+length)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i := range n {
@@ -86,7 +96,7 @@ func TestPauseUnderLiveClaudeCodes(t *testing.T) {
 	if res, err := c.client.Post(c.engineURL+"/release_memory_occupation", "application/json", nil); err != nil || res.StatusCode != 200 {
 		t.Errorf("release_memory_occupation during the pause: %+v, %v", res, err)
 	}
-	time.Sleep(pauseLength)
+	time.Sleep(length)
 	c.engine.SetWeightVersion("w2")
 	c.server.Resume()
 	wg.Wait()
@@ -107,7 +117,7 @@ func TestPauseUnderLiveClaudeCodes(t *testing.T) {
 	if recorded != n*turns || mixed != n {
 		t.Errorf("%d turns recorded, want %d; %d of %d runs have both weight versions", recorded, n*turns, mixed, n)
 	}
-	t.Logf("figure: %d live runs, engine empty %v after Pause, %v of pause, %d of %d turns recorded, %d with both weight versions", n, paused.Round(time.Millisecond), pauseLength, recorded, n*turns, mixed)
+	t.Logf("figure: %d live runs, engine empty %v after Pause, %v of pause, %d of %d turns recorded, %d with both weight versions", n, paused.Round(time.Millisecond), length, recorded, n*turns, mixed)
 }
 
 func TestSealedSessionEndsTheCLIAtOnce(t *testing.T) {

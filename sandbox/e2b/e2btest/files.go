@@ -40,6 +40,10 @@ func (e *envd) files(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(405)
 	}
+	if err != nil {
+		// A reply that overtakes a body which is still coming resets the connection.
+		_, _ = io.CopyN(io.Discard, r.Body, 1<<20)
+	}
 	if ferr := (*fileError)(nil); errors.As(err, &ferr) {
 		apiError(w, ferr.status, "", ferr.message)
 	} else if err != nil {

@@ -23,9 +23,25 @@ func (e *UnreachableError) Error() string {
 // CLI of its own would find that out after minutes of retries. Its error is an
 // *UnreachableError unless the sandbox itself failed.
 func Dial(ctx context.Context, sb sandbox.Sandbox, baseURL string) error {
+	env, err := dialEnv(baseURL)
+	if err != nil {
+		return err
+	}
+	res, err := sb.Exec(ctx, sandbox.Cmd{Script: reachFunctions + dialScript, User: sandbox.AgentUser, Dir: "/tmp", Env: env, Replayable: true})
+	if err != nil {
+		return err
+	}
+	if res.Code != unreachableCode {
+		return nil
+	}
+	return &UnreachableError{baseURL, said(res, env)}
+}
+
+// dialEnv is what reachFunctions read.
+func dialEnv(baseURL string) (map[string]string, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Hostname() == "" {
-		return fmt.Errorf("adapter address %q: want http://host:port", baseURL)
+		return nil, fmt.Errorf("adapter address %q: want http://host:port", baseURL)
 	}
 	port := u.Port()
 	if port == "" {
@@ -34,44 +50,86 @@ func Dial(ctx context.Context, sb sandbox.Sandbox, baseURL string) error {
 	if port == "" {
 		port = "80"
 	}
-	res, err := sb.Exec(ctx, sandbox.Cmd{Script: dialScript, User: sandbox.AgentUser, Dir: "/tmp", Replayable: true,
-		Env: map[string]string{"HOST": u.Hostname(), "PORT": port, "URL": strings.TrimRight(baseURL, "/") + "/healthz"}})
-	if err != nil {
-		return err
-	}
-	if res.Ok() {
-		return nil
-	}
-	said := LastLines(append(res.Stderr, res.Stdout...), 1)
-	if said == "" {
-		said = fmt.Sprintf("no connection to %s within 8 s", net.JoinHostPort(u.Hostname(), port))
-	}
-	return &UnreachableError{baseURL, said}
+	return map[string]string{"HOST": u.Hostname(), "PORT": port, "URL": strings.TrimRight(baseURL, "/") + "/healthz"}, nil
 }
 
-// dialScript tries what there is; 0 when something connected or nothing could
-// try. curl alone also tells a gateway that has lost its way to the adapter.
-const dialScript = `unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
-if command -v curl >/dev/null; then
-	code=$(curl -sS -m 8 -o /dev/null -w '%{http_code}' "$URL") || exit 1
-	case $code in 5*) echo "a gateway there answers $code" >&2; exit 1;; esac
-	exit 0
-fi
-if command -v bash >/dev/null; then set -- bash -c 'exec 3<>"/dev/tcp/$HOST/$PORT"'
-elif command -v zsh >/dev/null; then set -- zsh -fc 'zmodload zsh/net/tcp && ztcp "$HOST" "$PORT"'
-elif command -v python3 >/dev/null; then set -- python3 -c 'import os,socket; socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), 8)'
-elif command -v wget >/dev/null; then set -- wget -q -T 8 -O /dev/null "$URL"
-elif command -v perl >/dev/null; then set -- perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => $ENV{HOST}, PeerPort => $ENV{PORT}, Timeout => 8) or die "$@\n"'
-else exit 0
-fi
-"$@" & p=$! n=0
-while kill -0 $p 2>/dev/null; do
-	[ $n -lt 80 ] || kill -9 $p
-	n=$((n+1)); sleep 0.1 2>/dev/null || { sleep 1; n=$((n+9)); }
-done
-wait $p; c=$?
-[ $c -lt 129 ] || [ $c = 137 ] || exit 0 # a tool that crashed says nothing: busybox's static wget does
-exit $c`
+// said is why a script of ours did not reach the adapter.
+func said(res sandbox.Result, env map[string]string) string {
+	if line := LastLines(res.Stdout, 1); line != "" {
+		return line
+	}
+	return "no connection to " + net.JoinHostPort(env["HOST"], env["PORT"])
+}
+
+// How the scripts exit.
+const (
+	unreachableCode = 71
+	blindCode       = 72 // nothing in the image can dial
+	overCode        = 73 // nobody waits for the watch any more
+)
+
+// reachFunctions try what there is, the next where one could not run: a tool
+// that is broken or killed says nothing about the network. curl alone also
+// tells an adapter that is busy, which has taken the connection, and a gateway
+// that has lost its way to the adapter. Debian's bash of old has no /dev/tcp.
+const reachFunctions = `unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
+has() { command -v "$1" >/dev/null; }
+# timed SECONDS COMMAND...: 99 when it takes longer
+timed() {
+	left=$(($1 * 10)); shift
+	"$@" 2>&1 & p=$!
+	while kill -0 $p 2>/dev/null; do
+		[ $left -gt 0 ] || { kill -9 $p; wait $p 2>/dev/null; return 99; }
+		left=$((left - 1)); sleep 0.1 2>/dev/null || { sleep 1; left=$((left - 9)); }
+	done
+	wait $p
+}
+# reach SECONDS: 0 it is reached, 1 it is not, for the reason in $why, 2 nothing here can tell
+reach() {
+	for tool in curl bash zsh python3 wget perl; do
+		! has $tool || { by_$tool "$1"; r=$?; [ $r = 2 ] || return $r; }
+	done
+	return 2
+}
+by_curl() {
+	why=$(curl -sS --connect-timeout "$1" -m 8 -o /dev/null -w '\n%{http_code} %{time_connect}' "$URL" 2>&1); c=$?
+	got=${why##*
+}
+	why=${why%%
+*}
+	case $c in
+	0) case $got in 5*) why="a gateway there answers ${got% *}"; return 1 ;; esac; return 0 ;;
+	28) case ${got#* } in *[1-9]*) return "${BUSY:-0}" ;; esac; return 1 ;;
+	5|6|7|16|35|52|55|56|58|60|77|83|91) return 1 ;;
+	esac
+	return 2
+}
+by_bash() { verdict timed "$1" bash -c 'exec 3<>"/dev/tcp/$HOST/$PORT"'; }
+by_zsh() { verdict timed "$1" zsh -fc 'zmodload zsh/net/tcp && ztcp "$HOST" "$PORT"'; }
+by_python3() { verdict timed "$1" python3 -c 'import os,socket; socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), 8)'; }
+by_wget() { verdict timed "$1" wget -q -T 8 -O /dev/null "$URL"; }
+by_perl() { verdict timed "$1" perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => $ENV{HOST}, PeerPort => $ENV{PORT}, Timeout => 8) or die "$@\n"'; }
+verdict() {
+	why=$("$@"); c=$?
+	short=${why##*
+}
+	case $c in
+	0) return 0 ;;
+	99) why="no connection to $HOST port $PORT within $2 s"; return 1 ;;
+	esac
+	[ $c -lt 126 ] || return 2
+	case $why in */dev/tcp/*"No such file"*|*"failed to load module"*|*"Can't locate"*|*"No module"*) return 2 ;; esac
+	why=$short
+	return 1
+}
+`
+
+// dialScript takes an adapter that is too busy to answer for one out of reach:
+// nothing is lost yet, and the rollout may be tried again.
+const dialScript = `BUSY=1
+reach 8; [ $? = 1 ] || exit 0
+echo "$why"
+exit 71`
 
 // Direct is a piece of shell text that keeps a proxy of the image or the row
 // from catching the way to the adapter. Other traffic goes as it did: what the

@@ -50,15 +50,9 @@ func (c CLI) Dir() string { return Home + "/run/" + c.Name }
 const DirMark = "@agentrl-dir@"
 
 // Run runs the program as the agent user in the work directory, with the
-// prompt as its standard input. A run whose adapter is not reached from the
-// sandbox is a Report too.
+// prompt as its standard input, watched by RunWatched. A run whose adapter is
+// not reached from the sandbox is a Report too.
 func (c CLI) Run(ctx context.Context, sb sandbox.Sandbox, l Launch) (Report, error) {
-	var unreachable *UnreachableError
-	if err := Dial(ctx, sb, l.Job.BaseURL); errors.As(err, &unreachable) {
-		return Report{Outcome: Unreachable, Exit: sandbox.Exit{Code: 1}, Log: err.Error()}, nil
-	} else if err != nil {
-		return Report{}, err
-	}
 	dir, err := c.configure(ctx, sb, l)
 	if err != nil {
 		return Report{}, fmt.Errorf("configure %s: %w", c.Name, err)
@@ -67,14 +61,28 @@ func (c CLI) Run(ctx context.Context, sb sandbox.Sandbox, l Launch) (Report, err
 	for name, value := range l.Env {
 		env[name] = strings.ReplaceAll(value, DirMark, dir)
 	}
-	exit, err := sandbox.RunDetached(ctx, sb, sandbox.Detached{
+	exit, err := RunWatched(ctx, sb, sandbox.Detached{
 		Cmd: sandbox.Cmd{Script: c.script(l), User: sandbox.AgentUser, Dir: l.Job.Workdir, Env: env},
 		Log: c.logFile(), Stop: l.Job.Stop,
-	})
-	if err != nil {
+	}, l.Job.BaseURL)
+	var unreachable *UnreachableError
+	if err != nil && !errors.As(err, &unreachable) {
 		return Report{}, fmt.Errorf("run %s: %w", c.Name, err)
 	}
-	return c.report(ctx, sb, l, exit)
+	r, err := c.report(ctx, sb, l, exit)
+	if err != nil {
+		return Report{}, err
+	}
+	r.Unreached(unreachable)
+	return r, nil
+}
+
+// Unreached makes it the report of a run whose adapter was not reached, unless
+// the agent itself says how it ended; nil changes nothing.
+func (r *Report) Unreached(err *UnreachableError) {
+	if err != nil && (r.Outcome == Crashed || r.Outcome == GaveUp) {
+		r.Outcome, r.Log = Unreachable, strings.TrimSpace(err.Error()+"\n"+r.Log)
+	}
 }
 
 func (c CLI) logFile() string    { return c.Dir() + "/log" }

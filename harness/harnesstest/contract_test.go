@@ -96,6 +96,17 @@ func TestClaudeCode(t *testing.T) {
 	})
 }
 
+// The version of before sub-agents that run beside the agent.
+func TestClaudeCodePrior(t *testing.T) {
+	eachBackend(t, harnesstest.Contract{
+		New: func(t testing.TB) harness.Harness {
+			h, err := claudecode.New(claudecode.Options{Program: asset(t, "claude-2.1.197-linux-x64.tgz")})
+			return made(t, h, err)
+		},
+		Nested: "/opt/agentrl/bin/claude -p",
+	})
+}
+
 func TestCodex(t *testing.T) {
 	eachBackend(t, harnesstest.Contract{
 		New: func(t testing.TB) harness.Harness {
@@ -170,7 +181,6 @@ func TestShell(t *testing.T) {
 		Outcomes: map[string]harness.Outcome{
 			"max turns": harness.GaveUp, "context exhausted": harness.GaveUp, "refused": harness.GaveUp, "crashed": harness.GaveUp,
 		},
-		Unsupported: map[string]string{"cut off": "a command that fails in its midst says no more than its exit status"},
 	})
 }
 

@@ -54,15 +54,9 @@ func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
 const logFile = "/tmp/agentrl-shell.log"
 
 // Run runs the command as a detached job. Its exit status is the outcome: 0 is
-// Finished, anything else GaveUp.
+// Finished, anything else GaveUp, but for an adapter that is not reached.
 func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
-	var unreachable *harness.UnreachableError
-	if err := harness.Dial(ctx, sb, job.BaseURL); errors.As(err, &unreachable) {
-		return harness.Report{Outcome: harness.Unreachable, Exit: sandbox.Exit{Code: 1}, Log: err.Error()}, nil
-	} else if err != nil {
-		return harness.Report{}, err
-	}
-	exit, err := sandbox.RunDetached(ctx, sb, sandbox.Detached{
+	exit, err := harness.RunWatched(ctx, sb, sandbox.Detached{
 		Cmd: sandbox.Cmd{Script: harness.Direct(job.BaseURL) + "\n" + h.command, User: sandbox.AgentUser, Dir: job.Workdir, Env: map[string]string{
 			"OPENAI_BASE_URL": job.BaseURL + "/v1", "OPENAI_API_KEY": job.Token,
 			"ANTHROPIC_BASE_URL": job.BaseURL, "ANTHROPIC_AUTH_TOKEN": job.Token,
@@ -71,8 +65,9 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 		}},
 		Log:  logFile,
 		Stop: job.Stop,
-	})
-	if err != nil {
+	}, job.BaseURL)
+	var unreachable *harness.UnreachableError
+	if err != nil && !errors.As(err, &unreachable) {
 		return harness.Report{}, fmt.Errorf("run command: %w", err)
 	}
 	report := harness.Report{Exit: exit, Outcome: harness.Finished, Version: "shell"}
@@ -87,5 +82,6 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 	if tail, err := sandbox.Tail(ctx, sb, logFile, 4096); err == nil {
 		report.Log = harness.LastLines(tail, 12)
 	}
+	report.Unreached(unreachable)
 	return report, nil
 }

@@ -29,6 +29,7 @@ bundle() {
 }
 
 claude=${CLAUDE:-2.1.332}
+prior=2.1.197 # which asks for other models than ours, and takes a cut stream for a whole one
 older=2.0.30 # the last kind that npm's package itself holds, for node
 codex=${CODEX:-0.171.0}
 opencode=${OPENCODE:-1.18.33}
@@ -36,6 +37,7 @@ pi=${PI:-0.74.2}
 node=${NODE:-22.23.5}
 pack "claude-$claude-linux-$arch.tgz" "@anthropic-ai/claude-code-linux-$arch@$claude"
 pack "claude-$claude-linux-$arch-musl.tgz" "@anthropic-ai/claude-code-linux-$arch-musl@$claude"
+pack "claude-$prior-linux-$arch.tgz" "@anthropic-ai/claude-code-linux-$arch@$prior"
 pack "claude-$claude-wrapper.tgz" "@anthropic-ai/claude-code@$claude"
 pack "claude-$older.tgz" "@anthropic-ai/claude-code@$older"
 pack "codex-$codex-linux-$arch.tgz" "@openai/codex@$codex-linux-$arch"

@@ -122,8 +122,8 @@ func (r *rollout) boot(ctx context.Context, role string, spec sandbox.Spec) (*ma
 
 // rest waits with the guard held.
 func (r *rollout) rest(ctx context.Context, d time.Duration) error {
-	r.guard.hold()
-	defer r.guard.release()
+	r.guard.Hold()
+	defer r.guard.Release()
 	return sleep(ctx, d)
 }
 
@@ -160,8 +160,8 @@ func (r *rollout) bootOnce(ctx context.Context, role string, spec sandbox.Spec, 
 // queue waits for a boot slot with the clocks held.
 func (r *rollout) queue(ctx context.Context, role string) (booted, closed func(), err error) {
 	type slot struct{ booted, closed func() }
-	r.guard.hold()
-	defer r.guard.release()
+	r.guard.Hold()
+	defer r.guard.Release()
 	got, err := step(ctx, r, StageQueue, role, func(ctx context.Context) (slot, error) {
 		if limit := r.g.Config.QueueTimeout; limit > 0 {
 			late := fmt.Errorf("%w: AGENTRL_QUEUE_TIMEOUT is %v", errQueueTimeout, limit)

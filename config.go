@@ -2,6 +2,7 @@ package agentrl
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -144,6 +145,12 @@ type Config struct {
 	Compat string `env:"AGENTRL_COMPAT"`
 	// MaxTurns bounds the model turns of a rollout. Defaults to no limit.
 	MaxTurns int `env:"AGENTRL_MAX_TURNS"`
+	// MaxTokens bounds the tokens that are sampled in a rollout. Defaults to no limit.
+	MaxTokens int `env:"AGENTRL_MAX_TOKENS"`
+	// MaxTime bounds the time from the agent's first model call on, pauses not
+	// counted; calls after it are refused, so that the agent ends by itself
+	// before AgentBudget has it killed. Defaults to no limit.
+	MaxTime time.Duration `env:"AGENTRL_MAX_TIME"`
 	// MaxSandboxes bounds the sandboxes alive at once in the process. Defaults to no limit.
 	MaxSandboxes int `env:"AGENTRL_MAX_SANDBOXES"`
 	// CreatesPerSec bounds the rate of creations in the process. Defaults to no limit.
@@ -177,6 +184,14 @@ type Config struct {
 	// Defaults to none.
 	AdminAddr string `env:"AGENTRL_ADMIN_ADDR"`
 
+	// TemplateKwargs is a JSON object of variables of the chat template, such as
+	// {"enable_thinking": false}. A row's apply_chat_template_kwargs, or those in
+	// its metadata, win over it. Defaults to none.
+	TemplateKwargs string `env:"AGENTRL_CHAT_TEMPLATE_KWARGS"`
+	// DPRanks is the engine's number of data-parallel ranks (--dp-size): each
+	// session is then kept on one, so that its prefix stays cached. It takes a
+	// server, not a router: routers drop the field. Defaults to 0: the engine chooses.
+	DPRanks int `env:"AGENTRL_DP_RANKS"`
 	// EngineFields are further fields of each /generate request, such as
 	// {"return_routed_experts": true}, and EngineWants the fields of meta_info
 	// that must come back for them: an answer without one fails. With any
@@ -426,6 +441,8 @@ func adapterOptions(cfg Config, args Args) (adapter.Options, error) {
 		OnAbort:    abortPolicies[cfg.OnAbort],
 		Extra:      cfg.EngineFields,
 		Want:       cfg.EngineWants,
+		DPRanks:    cfg.DPRanks,
+		Render:     template.Options{Kwargs: json.RawMessage(cfg.TemplateKwargs)},
 	}
 	if cfg.Trajectory == "canonical" {
 		o.Trajectory.Policy = trajectory.Canonical
@@ -443,6 +460,9 @@ func adapterOptions(cfg Config, args Args) (adapter.Options, error) {
 	errs = append(errs, err)
 	engine, err := sglang.New(args.SGLangURL, sglang.Options{})
 	errs = append(errs, err)
+	if err := template.CheckKwargs(o.Render.Kwargs); err != nil {
+		errs = append(errs, fmt.Errorf("AGENTRL_CHAT_TEMPLATE_KWARGS=%q: %w", cfg.TemplateKwargs, err))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return o, err
 	}

@@ -215,6 +215,8 @@ func (c *Config) checkEnv(vars map[string]string) error {
 	atLeast("SWE_BOOT_RETRIES", c.BootRetries, 1)
 	atLeast("SLIME_AGENT_SANDBOX_RPC_RETRIES", c.RPCRetries, 0)
 	atLeast("AGENTRL_MAX_TURNS", c.MaxTurns, 0)
+	atLeast("AGENTRL_MAX_TOKENS", c.MaxTokens, 0)
+	atLeast("AGENTRL_DP_RANKS", c.DPRanks, 0)
 	atLeast("AGENTRL_MAX_SANDBOXES", c.MaxSandboxes, 0)
 	atLeast("AGENTRL_RUN_MAX_MB", c.RunMaxMB, 0)
 	atLeast("AGENTRL_RUN_KEEP", c.RunKeep, 0)
@@ -233,7 +235,7 @@ func (c *Config) checkEnv(vars map[string]string) error {
 			refuse(name, "more than 0 seconds")
 		}
 	}
-	for name, d := range map[string]time.Duration{"SWE_ROLLOUT_GUARD_SEC": c.Guard, "AGENTRL_QUEUE_TIMEOUT": c.QueueTimeout} {
+	for name, d := range map[string]time.Duration{"SWE_ROLLOUT_GUARD_SEC": c.Guard, "AGENTRL_QUEUE_TIMEOUT": c.QueueTimeout, "AGENTRL_MAX_TIME": c.MaxTime} {
 		if d < 0 {
 			refuse(name, "0 seconds or more")
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/agentrl-go/agentrl/adapter"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/harness"
+	"github.com/agentrl-go/agentrl/internal/clock"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/swe"
 )
@@ -163,7 +164,7 @@ type rollout struct {
 	start    time.Time       // when the breaker let it in
 	caller   context.Context // the caller's own
 	ctx      context.Context
-	guard    *clock
+	guard    *clock.Clock
 	session  adapter.Session
 
 	sandboxID string
@@ -220,11 +221,11 @@ func (r *rollout) under(ctx context.Context, f func(context.Context) error) erro
 	r.caller = ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.guard = heldClock(r.g.Config.Guard, func() {
+	r.guard = clock.Held(r.g.Config.Guard, func() {
 		r.expired()
 		cancel(ErrWallClock)
 	})
-	defer r.guard.stop()
+	defer r.guard.Stop()
 	if !r.g.live.add(r, cancel) {
 		return ErrClosed
 	}
@@ -256,7 +257,7 @@ func (r *rollout) run(ctx context.Context) ([]Sample, error) {
 	defer r.g.tele.sessions.Add(r.ctx, -1)
 	defer r.drop()
 
-	r.guard.release()
+	r.guard.Release()
 	work, err := r.solve(ctx, task)
 	if err != nil {
 		return nil, err
@@ -286,10 +287,17 @@ func (r *rollout) parse(context.Context) (swe.Task, error) {
 func (r *rollout) open(ctx context.Context) (adapter.Session, error) {
 	id := sessionID(r.base, r.instance, r.attempt, randomID)
 	r.base.SessionID = id
+	kwargs, err := r.base.templateKwargs()
+	if err != nil {
+		return adapter.Session{}, err
+	}
 	return r.g.Adapter.OpenSession(ctx, id, adapter.SessionOptions{
 		Sampling:   maps.Clone(r.params),
 		MaxContext: r.g.args.MaxContextLen,
 		MaxTurns:   r.g.Config.MaxTurns,
+		MaxTokens:  r.g.Config.MaxTokens,
+		MaxTime:    r.g.Config.MaxTime,
+		Kwargs:     kwargs,
 		OnTurn:     r.onTurn,
 	})
 }
@@ -350,8 +358,8 @@ func (r *rollout) solve(ctx context.Context, task swe.Task) (work, error) {
 // unless it never had a chance.
 func (r *rollout) runAgent(ctx context.Context, m *machine, task swe.Task) (work, error) {
 	stop := make(chan struct{})
-	budget := newClock(r.g.Config.AgentBudget, func() { close(stop) })
-	defer budget.stop()
+	budget := clock.New(r.g.Config.AgentBudget, func() { close(stop) })
+	defer budget.Stop()
 	defer r.g.live.track(r, budget)()
 
 	start := time.Now()
@@ -426,7 +434,7 @@ func (r *rollout) gradeOnly(ctx context.Context, patch swe.Patch) (swe.Evaluatio
 		return swe.Evaluation{}, err
 	}
 	r.session.ID = sessionID(r.base, r.instance, r.attempt, randomID) // for the labels
-	r.guard.release()
+	r.guard.Release()
 	return r.evaluate(ctx, task, patch)
 }
 

@@ -102,7 +102,7 @@ func (c Config) positive() error {
 		{"AgentBudget", c.AgentBudget.Seconds(), 0}, {"EvalTimeout", c.EvalTimeout.Seconds(), 0}, {"Guard", c.Guard.Seconds(), 0},
 		{"QueueTimeout", c.QueueTimeout.Seconds(), 0}, {"SandboxLifetime", c.SandboxLifetime.Seconds(), 0},
 		{"BootConcurrency", float64(c.BootConcurrency), 1}, {"BootRetries", float64(c.BootRetries), 1},
-		{"MaxTurns", float64(c.MaxTurns), 0}, {"MaxSandboxes", float64(c.MaxSandboxes), 0}, {"CreatesPerSec", c.CreatesPerSec, 0},
+		{"MaxTurns", float64(c.MaxTurns), 0}, {"MaxTokens", float64(c.MaxTokens), 0}, {"MaxTime", c.MaxTime.Seconds(), 0}, {"DPRanks", float64(c.DPRanks), 0}, {"MaxSandboxes", float64(c.MaxSandboxes), 0}, {"CreatesPerSec", c.CreatesPerSec, 0},
 	} {
 		if !(field.value >= field.least) { // NaN too
 			errs = append(errs, fmt.Errorf("the Config's %s is %v: want %v or more, or 0 for the default", field.name, field.value, field.least))

@@ -15,6 +15,7 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/harness"
+	"github.com/agentrl-go/agentrl/internal/clock"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/swe"
 )
@@ -336,7 +337,7 @@ type liveSet struct {
 
 type liveCall struct {
 	cancel context.CancelCauseFunc
-	clocks []*clock
+	clocks []*clock.Clock
 }
 
 // add reports whether the set still takes rollouts.
@@ -349,9 +350,9 @@ func (l *liveSet) add(r *rollout, cancel context.CancelCauseFunc) bool {
 	if l.calls == nil {
 		l.calls = map[*rollout]*liveCall{}
 	}
-	l.calls[r] = &liveCall{cancel: cancel, clocks: []*clock{r.guard}}
+	l.calls[r] = &liveCall{cancel: cancel, clocks: []*clock.Clock{r.guard}}
 	if l.paused {
-		r.guard.hold()
+		r.guard.Hold()
 	}
 	l.idle.Add(1)
 	return true
@@ -366,13 +367,13 @@ func (l *liveSet) remove(r *rollout) {
 
 // track lets a clock of the rollout stand still in pauses until the returned
 // function is called.
-func (l *liveSet) track(r *rollout, c *clock) func() {
+func (l *liveSet) track(r *rollout, c *clock.Clock) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	call := l.calls[r]
 	call.clocks = append(call.clocks, c)
 	if l.paused {
-		c.hold()
+		c.Hold()
 	}
 	return func() {
 		l.mu.Lock()
@@ -392,9 +393,9 @@ func (l *liveSet) pause(on bool) {
 	for _, call := range l.calls {
 		for _, c := range call.clocks {
 			if on {
-				c.hold()
+				c.Hold()
 			} else {
-				c.release()
+				c.Release()
 			}
 		}
 	}

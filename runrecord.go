@@ -47,7 +47,7 @@ type RunRecord struct {
 	Pieces   map[int32]string     `json:"pieces"`   // the text of each id in Segments, decoded alone
 	Rewrites map[string]int       `json:"rewrites"`
 	Counts   map[string]int       `json:"counts"` // turns, side_calls, abandoned
-	Budget   string               `json:"budget"` // the adapter's budget that was spent: "turns", "tokens" or ""
+	Budget   string               `json:"budget"` // the adapter's budget that was spent: "turns", "tokens", "time" or ""
 	Report   *AgentRecord         `json:"report"`
 	Patch    *swe.Patch           `json:"patch"`      // Bytes is base64, as encoding/json has it
 	Eval     *swe.Evaluation      `json:"evaluation"` // the last one, with the end of the tests' output

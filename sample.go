@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/agentrl-go/agentrl/adapter/template"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/swe"
 )
@@ -273,6 +274,27 @@ func (s Sample) row() (swe.Row, error) {
 		row.Metadata[key] = raw
 	}
 	return row, nil
+}
+
+// templateKwargs is the row's apply_chat_template_kwargs, a field of slime's
+// Sample, or else those in its metadata; nil where neither has any.
+func (s Sample) templateKwargs() (json.RawMessage, error) {
+	const key = "apply_chat_template_kwargs"
+	name, raw := key, s.Extra[key]
+	if value, ok := s.Metadata[key]; ok && (len(raw) == 0 || string(raw) == "null" || string(raw) == "{}") {
+		name = "metadata." + key
+		var err error
+		if raw, err = marshal(value); err != nil {
+			return nil, &swe.RowError{Key: name, Got: err.Error(), Want: "values that JSON can hold"}
+		}
+	}
+	if string(raw) == "null" {
+		return nil, nil
+	}
+	if err := template.CheckKwargs(raw); err != nil {
+		return nil, &swe.RowError{Key: name, Got: err.Error(), Want: "a JSON object of variables of the chat template"}
+	}
+	return raw, nil
 }
 
 // ourKeys are the metadata keys that a rollout writes. The attempt stays when

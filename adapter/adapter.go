@@ -44,13 +44,19 @@ type Session struct {
 	Token    string // a fresh secret, not the ID
 }
 
-// SessionOptions bound one session.
+// SessionOptions bound one session. What a budget is spent on is refused with a
+// status that ends the client at once; when MaxTime ends, so are the turns in
+// flight.
 type SessionOptions struct {
 	Sampling   map[string]any // SGLang's own names; final
 	MaxContext int            // tokens of prompt and answer together; 0 for no limit
 	MaxTurns   int            // 0 for no limit
 	MaxTokens  int            // sampled tokens in all; 0 for no limit
-	OnTurn     func(TurnInfo) // called after each recorded or failed turn, from the turn's goroutine
+	MaxTime    time.Duration  // from the first request for a turn on, pauses not counted; 0 for no limit
+	// Kwargs is a JSON object of variables of the chat template, such as
+	// {"enable_thinking": false}; they win over those of Options.Render. Nil for none.
+	Kwargs json.RawMessage
+	OnTurn func(TurnInfo) // called after each recorded or failed turn, from the turn's goroutine
 }
 
 // A TurnInfo describes a turn that is over.
@@ -80,6 +86,6 @@ type Record struct {
 	SideCalls int
 	Abandoned int              // turns that the client did not get or did not use
 	Rewrites  map[string]int   // canonicalisations, by name: how many the request had that needed most of them
-	Budget    string           // "turns" or "tokens" when a turn was refused because that budget was spent; else ""
+	Budget    string           // "turns", "tokens" or "time" when a turn was refused because that budget was spent; else ""
 	Tree      *trajectory.Tree // the conversations, for reports; nil from a fake
 }

@@ -148,3 +148,37 @@ func TestSealedSessionEndsTheCLIAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestSpentTimeEndsTheCLIAtOnce spends the time budget in the middle of a turn
+// whose signs of life the CLI has already seen.
+func TestSpentTimeEndsTheCLIAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		path  string
+		codex bool
+	}{
+		{"claude", newest(t), false},
+		{"codex", codexPath(t), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newCLIRig(t, func(string) string { return "never said" }, func(s *cliSetup) { s.engine.PerToken = time.Hour })
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			const budget = 12 * time.Second // longer than the first sign of life takes
+			ses := r.open("s", adapter.SessionOptions{MaxTime: budget})
+			began := time.Now()
+			cmd := r.claude(ctx, c.path, ses.Token, task)
+			if c.codex {
+				cmd = r.codex(ctx, c.path, ses.Token, task)
+			}
+			code, out := run(t, cmd)
+			if took := time.Since(began); code != 1 || took > budget+time.Minute {
+				t.Errorf("exit %d after %v, want 1 at once after %v; output:\n%s", code, took, budget, lastBytes(out, 2000))
+			}
+			if rec := r.finish("s"); rec.Budget != "time" || rec.Turns != 0 {
+				t.Errorf("budget %q, %d turns", rec.Budget, rec.Turns)
+			}
+			t.Logf("figure: %s exits %d %v after its first call, of %v", c.name, code, time.Since(began).Round(100*time.Millisecond), budget)
+		})
+	}
+}

@@ -106,10 +106,14 @@ func (ses *session) post(ctx context.Context, prompt, partial []int32, sampling 
 		return sglang.Response{}, 0, err
 	}
 	defer ses.server.gate.exit()
+	rank := ses.rank()
 	resp, err := ses.server.o.Engine.Generate(ctx, sglang.Request{
-		InputIDs: slices.Concat(prompt, partial), Sampling: sampling, RoutingKey: ses.id, DPRank: ses.rank(),
+		InputIDs: slices.Concat(prompt, partial), Sampling: sampling, RoutingKey: ses.id, DPRank: rank,
 		Extra: ses.server.o.Extra, Want: ses.server.o.Want, Interrupt: leave,
 	})
+	if err == nil && rank != nil && (resp.DPRank == nil || *resp.DPRank != *rank) && ses.server.unpinned.CompareAndSwap(false, true) {
+		ses.server.o.Logger.Warn("turns are not served by the data-parallel rank that they ask for: a router drops routed_dp_rank; prefixes are cached less often", "session", ses.id, "rank", *rank)
+	}
 	return resp, pauses, err
 }
 

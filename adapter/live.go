@@ -16,7 +16,7 @@ type LiveSession struct {
 	InFlight int       `json:"in_flight"` // turns being generated or waiting for it
 	Since    time.Time `json:"since"`     // when the oldest of those began; zero when there is none
 	Failed   string    `json:"failed"`    // why the session can't be saved; "" when it can
-	Budget   string    `json:"budget"`    // the budget that is spent: "turns", "tokens" or ""
+	Budget   string    `json:"budget"`    // the budget that is spent: "turns", "tokens", "time" or ""
 	Agent    string    `json:"agent"`     // of the oldest turn in flight: the client's name for it
 	Kind     string    `json:"kind"`      // of that turn
 }

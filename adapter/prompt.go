@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ const tailBytes = 512
 func (ses *session) prompt(req *chat.Request) (prompt, error) {
 	s := ses.server
 	o := s.o.Render
+	o.Kwargs = ses.opts.Kwargs
 	if o.Now.IsZero() {
 		o.Now = ses.opened // one that moved on would change the history
 	}
@@ -46,6 +48,28 @@ func (ses *session) prompt(req *chat.Request) (prompt, error) {
 		return prompt{}, err
 	}
 	return prompt{s.o.Tokenizer.AppendEncode(nil, text), tail(text)}, nil
+}
+
+// mergeKwargs returns the template's variables of the server with those of a
+// session, which win. Equal ones are spelled alike: by them the template keeps
+// what it knows of itself.
+func mergeKwargs(server, session json.RawMessage) (json.RawMessage, error) {
+	merged := map[string]json.RawMessage{}
+	for _, raw := range []json.RawMessage{server, session} {
+		if len(raw) == 0 {
+			continue
+		}
+		if err := template.CheckKwargs(raw); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(raw, &merged); err != nil {
+			return nil, err
+		}
+	}
+	if len(merged) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(merged)
 }
 
 func tail(text string) string {

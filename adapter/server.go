@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
@@ -171,11 +172,13 @@ type Server struct {
 	routes   map[string]map[string]route // path → method → route
 	specials map[int32]string
 	gate     *gate
+	unpinned atomic.Bool // said that ranks are not obeyed
 
 	mu      sync.Mutex
 	byID    map[string]*session
 	byToken map[string]*session
 	limit   int // tokens of context, as the engine said; 0 when it did not
+	paused  bool
 }
 
 // A route is what a path serves.
@@ -223,6 +226,9 @@ func (s *Server) OpenSession(_ context.Context, id string, opts SessionOptions) 
 	if err != nil {
 		return Session{}, err
 	}
+	if opts.Kwargs, err = mergeKwargs(s.o.Render.Kwargs, opts.Kwargs); err != nil {
+		return Session{}, err
+	}
 	if opts.MaxContext == 0 {
 		opts.MaxContext = s.o.MaxContext
 	}
@@ -231,6 +237,9 @@ func (s *Server) OpenSession(_ context.Context, id string, opts SessionOptions) 
 	defer s.mu.Unlock()
 	if s.byID[id] != nil {
 		return Session{}, fmt.Errorf("open session %q: %w", id, ErrSessionLive)
+	}
+	if s.paused {
+		ses.clock.Hold()
 	}
 	s.byID[id] = ses
 	s.byToken[ses.token] = ses
@@ -315,11 +324,35 @@ func (s *Server) Sessions() int {
 
 // Pause holds new turns and ends those in the engine; see Adapter. What they
 // have sampled so far is kept and continued after Resume, unless
-// Options.OnAbort says otherwise. Signs of life go on meanwhile.
-func (s *Server) Pause(ctx context.Context) error { return s.gate.pause(ctx) }
+// Options.OnAbort says otherwise. Signs of life go on meanwhile, and the
+// sessions' time stands still.
+func (s *Server) Pause(ctx context.Context) error {
+	s.holdClocks(true)
+	return s.gate.pause(ctx)
+}
 
 // Resume lets turns go on after Pause.
-func (s *Server) Resume() { s.gate.resume() }
+func (s *Server) Resume() {
+	s.gate.resume()
+	s.holdClocks(false)
+}
+
+// holdClocks lets the sessions' time stand still, or go on.
+func (s *Server) holdClocks(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused == on {
+		return
+	}
+	s.paused = on
+	for _, ses := range s.byID {
+		if on {
+			ses.clock.Hold()
+		} else {
+			ses.clock.Release()
+		}
+	}
+}
 
 func (s *Server) session(id string) (*session, error) {
 	s.mu.Lock()

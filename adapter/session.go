@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
+	"github.com/agentrl-go/agentrl/internal/clock"
 )
 
 // A session is one rollout's conversations.
@@ -25,6 +26,8 @@ type session struct {
 	tree   *trajectory.Tree
 	ctx    context.Context // ends when the session is sealed or dropped
 	cancel context.CancelCauseFunc
+	clock  *clock.Clock // counts MaxTime down
+	begin  func()       // starts the clock, once
 
 	mu         sync.Mutex
 	over       bool // sealed or dropped: no new turns
@@ -42,6 +45,7 @@ type session struct {
 	abandoned  int
 	sampled    int    // tokens
 	budget     string // the budget that a turn was refused for
+	late       bool   // MaxTime is over
 }
 
 func newSession(s *Server, id, token string, opts SessionOptions, p params) *session {
@@ -52,6 +56,12 @@ func newSession(s *Server, id, token string, opts SessionOptions, p params) *ses
 		failures: map[flightKey]error{}, endings: map[string]ending{}, rewrites: map[string]int{}, logged: map[string]bool{},
 	}
 	close(ses.idle)
+	ses.clock = clock.Held(opts.MaxTime, ses.expire)
+	ses.begin = sync.OnceFunc(func() {
+		if opts.MaxTime > 0 {
+			ses.clock.Release()
+		}
+	})
 	return ses
 }
 
@@ -66,6 +76,7 @@ func (ses *session) enter() error {
 		ses.idle = make(chan struct{})
 	}
 	ses.handlers++
+	ses.begin()
 	return nil
 }
 
@@ -96,6 +107,7 @@ func (ses *session) seal(ctx context.Context) error {
 	ses.mu.Lock()
 	ses.over = true
 	ses.mu.Unlock()
+	ses.clock.Stop()
 	ses.cancel(ErrSessionSealed)
 	if err := ses.drain(ctx); err != nil {
 		return fmt.Errorf("seal session %q: %w", ses.id, err)
@@ -118,6 +130,7 @@ func (ses *session) drop() {
 	ses.mu.Lock()
 	ses.over = true
 	ses.mu.Unlock()
+	ses.clock.Stop()
 	ses.cancel(ErrSessionDropped)
 	// Bounded by the engine's own limits on aborting, and by the time that a
 	// client may take to accept what is written to it.
@@ -156,6 +169,8 @@ func (ses *session) admit(kind chat.Kind) error {
 	switch {
 	case ses.fatal != nil:
 		return failedSession()
+	case ses.late:
+		return ses.tooLate()
 	case kind == chat.SideCall:
 		return nil
 	case ses.opts.MaxTurns > 0 && ses.turns >= ses.opts.MaxTurns:
@@ -166,6 +181,22 @@ func (ses *session) admit(kind chat.Kind) error {
 		return &chat.Refusal{Kind: chat.Stop, Message: fmt.Sprintf("the session's budget of %d sampled tokens is spent", ses.opts.MaxTokens)}
 	}
 	return nil
+}
+
+// expire ends the turns in flight: MaxTime is over.
+func (ses *session) expire() {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	ses.late = true
+	for _, f := range ses.flights {
+		f.cancel(ses.tooLate())
+	}
+}
+
+// tooLate refuses a turn after MaxTime; ses.mu is held.
+func (ses *session) tooLate() *chat.Refusal {
+	ses.budget = "time"
+	return &chat.Refusal{Kind: chat.Stop, Message: fmt.Sprintf("the session's budget of %v is spent", ses.opts.MaxTime)}
 }
 
 // left returns how many tokens may still be sampled; ok is false when there is

@@ -33,6 +33,7 @@ type Response struct {
 	WeightVersion string // of the weights when the answer was built
 	PromptTokens  int    // 0 when the engine did not say
 	CachedTokens  int
+	DPRank        *int            // data-parallel rank that served it; nil when the engine did not say
 	Meta          json.RawMessage // meta_info as it came; big, not to be kept
 }
 

@@ -68,6 +68,7 @@ type meta struct {
 	WeightVersion    any             `json:"weight_version"`
 	PromptTokens     int             `json:"prompt_tokens"`
 	CachedTokens     int             `json:"cached_tokens"`
+	DPRank           *int            `json:"dp_rank"`
 	CompletionTokens *int            `json:"completion_tokens"`
 	LogProbs         json.RawMessage `json:"output_token_logprobs"`
 	LogProbsLength   *int            `json:"output_token_logprobs_length"`
@@ -97,6 +98,7 @@ func decodeResponse(data []byte, req Request) (Response, error) {
 		Finish:       Finish{Type: m.Finish.Type, Matched: m.Finish.Matched, Message: m.Finish.Message},
 		PromptTokens: m.PromptTokens,
 		CachedTokens: m.CachedTokens,
+		DPRank:       m.DPRank,
 		Meta:         wire.Meta,
 	}
 	if m.WeightVersion != nil {

@@ -35,6 +35,10 @@ func (t *Template) vars(messages []chat.Message, firstCall int, tools []chat.Too
 	return vars, nil
 }
 
+// CheckKwargs refuses what RenderOptions.Kwargs may not be: anything but a JSON
+// object, and one that names what a conversation brings.
+func CheckKwargs(kwargs json.RawMessage) error { return setKwargs(jinja.NewDict(0), kwargs) }
+
 func setKwargs(vars *jinja.Dict, kwargs json.RawMessage) error {
 	if len(kwargs) == 0 {
 		return nil

@@ -20,6 +20,7 @@ cli "stability table" '^TestStabilityTable$'
 cli "error table of Claude Code" '^TestClaudeCodeReactions$'
 cli "error table of Codex" '^TestCodexReactions$'
 cli "sealed session ends the CLIs at once" '^TestSealedSessionEndsTheCLIAtOnce$'
+cli "spent time ends the CLIs at once" '^TestSpentTimeEndsTheCLIAtOnce$'
 cli "SIGKILL frees the slot within 1 s, directly and through a router" '^TestKilledClientFreesTheEngine$'
 cli "pause and resume under 16 live Claude Codes" '^TestPauseUnderLiveClaudeCodes$'
 if [ -n "${AGENTRL_SOAK:-}" ]; then
@@ -27,6 +28,8 @@ if [ -n "${AGENTRL_SOAK:-}" ]; then
 fi
 
 show_test "vanished client is freed by the seal" $a '^TestVanishedClientIsFreedBySeal$'
+show_test "time budget, pauses not counted" $a '^TestTimeBudget' -race
+show_test "template variables, DP ranks and budgets from the Config to the engine" . '^Test(TemplateKwargs|BadTemplateKwargs|DPRanks|SessionBudgets)' -race
 show_test "paths and tokens" $a '^TestPathsAndTokens$'
 show_test "100 MB body" $a '^TestBodyOf100MBIsRefused$'
 show_test "slow headers and bodies" $a '^TestSlow'

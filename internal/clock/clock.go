@@ -1,13 +1,16 @@
-package agentrl
+// Package clock counts time budgets down that stand still now and then, as in a
+// pause for a weight update.
+package clock
 
 import (
 	"sync"
 	"time"
 )
 
-// A clock counts a budget down while nobody holds it, and calls expire once
+// A Clock counts a budget down while nobody holds it, and calls expire once
 // when the budget is spent. A context's deadline cannot stand still; this can.
-type clock struct {
+// It is safe for concurrent use.
+type Clock struct {
 	mu      sync.Mutex
 	left    time.Duration
 	since   time.Time // when the timer was last started
@@ -16,16 +19,16 @@ type clock struct {
 	stopped bool
 }
 
-// newClock starts a clock that runs; expire is called in its own goroutine.
-func newClock(budget time.Duration, expire func()) *clock {
-	c := heldClock(budget, expire)
-	c.release()
+// New starts a clock that runs; expire is called in its own goroutine.
+func New(budget time.Duration, expire func()) *Clock {
+	c := Held(budget, expire)
+	c.Release()
 	return c
 }
 
-// heldClock is a clock that stands still until its first release.
-func heldClock(budget time.Duration, expire func()) *clock {
-	c := &clock{left: budget, holders: 1}
+// Held returns a Clock that stands still until its first Release.
+func Held(budget time.Duration, expire func()) *Clock {
+	c := &Clock{left: budget, holders: 1}
 	c.timer = time.AfterFunc(time.Hour, func() { // of no matter: a held clock does not fire
 		if c.fire() {
 			expire()
@@ -37,7 +40,7 @@ func heldClock(budget time.Duration, expire func()) *clock {
 
 // fire reports whether the budget is really spent: a hold that came at the
 // same moment wins.
-func (c *clock) fire() bool {
+func (c *Clock) fire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped || c.holders > 0 {
@@ -47,8 +50,8 @@ func (c *clock) fire() bool {
 	return true
 }
 
-// hold stops the countdown until release is called as often.
-func (c *clock) hold() {
+// Hold stops the countdown until Release is called as often.
+func (c *Clock) Hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holders++
@@ -59,7 +62,8 @@ func (c *clock) hold() {
 	c.left -= time.Since(c.since)
 }
 
-func (c *clock) release() {
+// Release takes one Hold back.
+func (c *Clock) Release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holders--
@@ -70,8 +74,8 @@ func (c *clock) release() {
 	c.timer.Reset(max(c.left, 0))
 }
 
-// stop ends the clock without expiring.
-func (c *clock) stop() {
+// Stop ends the clock without expiring.
+func (c *Clock) Stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true

@@ -91,86 +91,134 @@ func (c CLI) Install(ctx context.Context, sb sandbox.Sandbox) (string, error) {
 // VersionFile is the path of what `--version` printed when it was installed.
 func (c CLI) VersionFile() string { return c.Bin() + ".version" }
 
-// place brings the asset that suits the image into it.
+// place brings the asset that suits the image into it, unless one of them is
+// there already.
 func (c CLI) place(ctx context.Context, sb sandbox.Sandbox) error {
-	asset := c.Asset
-	if c.Musl.Path != "" {
-		musl, err := isMusl(ctx, sb)
+	var loads []load
+	for _, asset := range []Asset{c.Asset, c.Musl} {
+		if asset.Path == "" {
+			continue
+		}
+		l, err := c.load(asset)
 		if err != nil {
 			return err
 		}
-		if musl {
-			asset = c.Musl
+		if there, err := l.there(ctx, sb); err != nil || there {
+			return err
 		}
+		loads = append(loads, l)
 	}
+	l, err := c.fitting(ctx, sb, loads)
+	if err != nil {
+		return err
+	}
+	return l.put(ctx, sb)
+}
+
+// A load is what is put into a sandbox for one asset.
+type load struct {
+	cli     CLI
+	program Program
+	node    Program // File is "" without one
+}
+
+func (c CLI) load(asset Asset) (load, error) {
 	names := c.Names
 	if names == nil {
 		names = []string{c.Name}
 	}
 	p, err := c.Store.Program(asset, names...)
-	if err != nil {
-		return err
-	}
-	if p.Entry == "" {
-		return upload(ctx, sb, c.Name, p)
-	}
-	if c.Node.Path == "" {
-		return c.placePackage(ctx, sb, p)
+	if err != nil || p.Entry == "" || c.Node.Path == "" {
+		return load{cli: c, program: p}, err
 	}
 	node, err := c.Store.Program(c.Node, "node")
-	if err != nil {
-		return err
+	if err == nil && node.Entry != "" {
+		err = &AssetError{c.Node, "holds no native program \"node\""}
 	}
-	if node.Entry != "" {
-		return &AssetError{c.Node, "holds no native program \"node\""}
-	}
-	if err := upload(ctx, sb, "node", node); err != nil {
-		return err
-	}
-	return c.placePackage(ctx, sb, p)
+	return load{c, p, node}, err
 }
 
-// placePackage unpacks a package of scripts and makes a launcher for it, which
-// takes the node beside it or the image's own.
-func (c CLI) placePackage(ctx context.Context, sb sandbox.Sandbox, p Program) error {
-	mark := sandbox.Path(c.Bin() + "." + p.SHA256[:16])
-	there, err := sb.Exec(ctx, sandbox.Cmd{Script: "[ -e " + mark + " ]", Replayable: true})
-	if err != nil || there.Ok() {
-		return err
+// natives are the load's native programs by name.
+func (l load) natives() map[string]Program {
+	switch {
+	case l.program.Entry == "":
+		return map[string]Program{l.cli.Name: l.program}
+	case l.node.File != "":
+		return map[string]Program{"node": l.node}
 	}
+	return nil
+}
+
+func (l load) there(ctx context.Context, sb sandbox.Sandbox) (bool, error) {
+	for name, p := range l.natives() {
+		if there, err := present(ctx, sb, name, p); err != nil || !there {
+			return false, err
+		}
+	}
+	if l.program.Entry == "" {
+		return true, nil
+	}
+	res, err := sb.Exec(ctx, sandbox.Cmd{Script: "[ -e " + l.packageMark() + " ]", Replayable: true})
+	return res.Ok(), err
+}
+
+func (l load) put(ctx context.Context, sb sandbox.Sandbox) error {
+	for name, p := range l.natives() {
+		if err := upload(ctx, sb, name, p); err != nil {
+			return err
+		}
+	}
+	if l.program.Entry == "" {
+		return nil
+	}
+	return l.putPackage(ctx, sb)
+}
+
+func (l load) packageMark() string { return sandbox.Path(l.cli.Bin() + "." + l.program.SHA256[:16]) }
+
+// putPackage unpacks a package of scripts and makes a launcher for it, which
+// takes the node beside it or the image's own.
+func (l load) putPackage(ctx context.Context, sb sandbox.Sandbox) error {
+	c := l.cli
 	lib := Home + "/lib/" + c.Name
-	if err := send(ctx, sb, lib+".tar", p.File); err != nil {
+	if err := send(ctx, sb, lib+".tar", l.program.File); err != nil {
 		return fmt.Errorf("upload %s: %w", c.Name, err)
 	}
-	launcher := "#!/bin/sh\nhere=${0%/*}; node=$here/node; [ -x \"$node\" ] || node=node\nexec \"$node\" \"$here/../lib/\"" + shell.Quote(c.Name+"/"+p.Entry) + " \"$@\"\n"
+	launcher := "#!/bin/sh\nhere=${0%/*}; node=$here/node; [ -x \"$node\" ] || node=node\nexec \"$node\" \"$here/../lib/\"" + shell.Quote(c.Name+"/"+l.program.Entry) + " \"$@\"\n"
 	if err := sb.WriteFile(ctx, c.Bin(), "", strings.NewReader(launcher)); err != nil {
 		return fmt.Errorf("write launcher: %w", err)
 	}
-	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: fmt.Sprintf(`set -e; lib=%s
+	_, err := sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: fmt.Sprintf(`set -e; lib=%s
 rm -rf "$lib"; mkdir -p "$lib"; tar -xof "$lib.tar" -C "$lib"; rm -f "$lib.tar"; chmod -R a+rX "$lib"
-chmod 755 %s %s %s %s; : >%s`, sandbox.Path(lib), sandbox.Path(Home), sandbox.Path(Home+"/bin"), sandbox.Path(Home+"/lib"), sandbox.Path(c.Bin()), mark)})
+chmod 755 %s %s %s %s; : >%s`, sandbox.Path(lib), sandbox.Path(Home), sandbox.Path(Home+"/bin"), sandbox.Path(Home+"/lib"), sandbox.Path(c.Bin()), l.packageMark())})
 	return err
 }
 
-// upload streams a native program in unless it is there: under a mark of ours,
-// or with the same content in the image's PATH, which then is linked.
-func upload(ctx context.Context, sb sandbox.Sandbox, name string, p Program) error {
+// header names a native program's path and mark for scripts.
+func header(name string, p Program) string {
+	bin := Home + "/bin/" + name
+	return fmt.Sprintf("bin=%s; mark=%s; home=%s\n", sandbox.Path(bin), sandbox.Path(bin+"."+p.SHA256[:16]), sandbox.Path(Home))
+}
+
+// present reports whether a native program is there: under a mark of ours, or
+// with the same content in the image's PATH, which then is linked.
+func present(ctx context.Context, sb sandbox.Sandbox, name string, p Program) (bool, error) {
 	info, err := os.Stat(p.File)
 	if err != nil {
-		return err
+		return false, err
 	}
-	bin := Home + "/bin/" + name
-	header := fmt.Sprintf("bin=%s; mark=%s; home=%s\n", sandbox.Path(bin), sandbox.Path(bin+"."+p.SHA256[:16]), sandbox.Path(Home))
-	there, err := sb.Exec(ctx, sandbox.Cmd{Script: header + presentScript, Replayable: true, Env: map[string]string{
+	res, err := sb.Exec(ctx, sandbox.Cmd{Script: header(name, p) + presentScript, Replayable: true, Env: map[string]string{
 		"NAME": name, "SIZE": fmt.Sprint(info.Size()), "SUM": p.SHA256,
 	}})
-	if err != nil || there.Ok() {
-		return err
-	}
-	if err := send(ctx, sb, bin, p.File); err != nil {
+	return res.Ok(), err
+}
+
+// upload streams a native program in.
+func upload(ctx context.Context, sb sandbox.Sandbox, name string, p Program) error {
+	if err := send(ctx, sb, Home+"/bin/"+name, p.File); err != nil {
 		return fmt.Errorf("upload %s: %w", name, err)
 	}
-	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: header + `chmod 755 "$home" "$home/bin" "$bin" && : >"$mark"`})
+	_, err := sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: header(name, p) + `chmod 755 "$home" "$home/bin" "$bin" && : >"$mark"`})
 	return err
 }
 
@@ -188,11 +236,4 @@ func send(ctx context.Context, sb sandbox.Sandbox, path, file string) error {
 	}
 	defer f.Close()
 	return sb.WriteFile(ctx, path, "", f)
-}
-
-// isMusl reports whether the image's C library is musl alone.
-func isMusl(ctx context.Context, sb sandbox.Sandbox) (bool, error) {
-	res, err := sb.Exec(ctx, sandbox.Cmd{Replayable: true, Script: "r=" + sandbox.Path("") +
-		`; ls "$r"/lib/ld-musl-* >/dev/null 2>&1 && ! ls "$r"/lib*/ld-linux-* "$r"/lib/*/ld-linux-* >/dev/null 2>&1`})
-	return res.Ok(), err
 }

@@ -26,7 +26,7 @@ const (
 	xzipped
 )
 
-var elf = []byte("\x7fELF")
+var elfMagic = []byte("\x7fELF")
 
 // sniff tells what a file is by its first bytes.
 func sniff(a Asset) (content, error) {
@@ -41,7 +41,7 @@ func sniff(a Asset) (content, error) {
 		return unknown, &AssetError{a, "is too short to be a program: " + err.Error()}
 	}
 	switch head = head[:n]; {
-	case bytes.HasPrefix(head, elf):
+	case bytes.HasPrefix(head, elfMagic):
 		return native, nil
 	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
 		return gzipped, nil
@@ -165,7 +165,7 @@ func (l *lookup) entry(h *tar.Header, r *bufio.Reader, file string) (more bool, 
 	name := path.Clean(h.Name)
 	head, _ := r.Peek(64) // shorter at the end of a file
 	switch base := path.Base(name); {
-	case bytes.HasPrefix(head, elf):
+	case bytes.HasPrefix(head, elfMagic):
 		if !slices.Contains(l.names, base) {
 			return true, nil
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/agentrl-go/agentrl/harness/codex"
 	"github.com/agentrl-go/agentrl/harness/harnesstest"
 	"github.com/agentrl-go/agentrl/harness/mini"
+	"github.com/agentrl-go/agentrl/harness/pi"
 	"github.com/agentrl-go/agentrl/internal/cases"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/sandbox/docker"
@@ -69,12 +70,24 @@ func TestImageWithoutBashAndUseradd(t *testing.T) {
 	t.Run("claude_code is refused", func(t *testing.T) {
 		h, err := claudecode.New(claudecode.Options{})
 		err = made(t, h, err).Install(t.Context(), poor(t, "busybox"))
-		var refused *harness.InstallError
-		if !errors.As(err, &refused) || !refused.Permanent() || !strings.Contains(err.Error(), "neither bash nor zsh") {
-			t.Errorf("Install: %v", err)
-		}
-		t.Logf("figure: %v", err)
+		checkRefused(t, err, "neither bash nor zsh")
 	})
+}
+
+// checkRefused checks an Install that no retry helps, and what it says.
+func checkRefused(t *testing.T, err error, says ...string) {
+	t.Helper()
+	var refused *harness.InstallError
+	if !errors.As(err, &refused) || !refused.Permanent() {
+		t.Errorf("Install: %v, want an InstallError", err)
+		return
+	}
+	for _, want := range says {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	t.Logf("figure: %v", err)
 }
 
 func TestImageWithMusl(t *testing.T) {
@@ -82,15 +95,39 @@ func TestImageWithMusl(t *testing.T) {
 	t.Run("glibc's program is refused", func(t *testing.T) {
 		h, err := claudecode.New(options)
 		err = made(t, h, err).Install(t.Context(), poor(t, "musl"))
-		if err == nil || !strings.Contains(err.Error(), "--version") {
-			t.Errorf("Install: %v", err)
-		}
-		t.Logf("figure: %v", err)
+		checkRefused(t, err, "built for glibc", "musl (/lib/ld-musl-", "AGENTRL_CC_MUSL_TARBALL")
 	})
 	t.Run("claude_code", func(t *testing.T) {
 		options.Musl = asset(t, "claude-2.1.332-linux-x64-musl.tgz")
 		h, err := claudecode.New(options)
 		solve(t, poor(t, "musl"), made(t, h, err))
+	})
+}
+
+// TestImageWithOldGlibc: the C libraries of CentOS 7 and 6, as the dynamic
+// loader sees them. What cannot run there is refused before it is uploaded.
+func TestImageWithOldGlibc(t *testing.T) {
+	claude := func(t *testing.T, version string) harness.Harness {
+		h, err := claudecode.New(claudecode.Options{Program: asset(t, "claude-"+version+"-linux-x64.tgz")})
+		return made(t, h, err)
+	}
+	for _, version := range []string{"2.1.332", "2.1.197"} {
+		t.Run("claude_code "+version+" on 2.17", func(t *testing.T) { solve(t, poor(t, "glibc-2.17"), claude(t, version)) })
+	}
+	t.Run("claude_code on 2.12 is refused", func(t *testing.T) {
+		sb := poor(t, "glibc-2.12")
+		checkRefused(t, claude(t, "2.1.332").Install(t.Context(), sb), "the image's glibc is 2.12, and claude needs 2.17", "mini")
+		if out, err := sandbox.Output(t.Context(), sb, sandbox.Cmd{Script: "ls " + harness.Home + " 2>&1; :"}); !strings.Contains(out, "No such file") {
+			t.Errorf("something was put into the image: %q, %v", out, err)
+		}
+	})
+	t.Run("codex on 2.12", func(t *testing.T) {
+		h, err := codex.New(codex.Options{Program: asset(t, "codex-0.171.0-linux-x64.tgz")})
+		solve(t, poor(t, "glibc-2.12"), made(t, h, err))
+	})
+	t.Run("node on 2.17 is refused", func(t *testing.T) {
+		h, err := pi.New(pi.Options{Package: asset(t, "pi-0.74.2.tgz"), Node: asset(t, "node-22.23.5-linux-x64.tgz")})
+		checkRefused(t, made(t, h, err).Install(t.Context(), poor(t, "glibc-2.17")), "the image's glibc is 2.17, and node needs 2.28")
 	})
 }
 

@@ -55,7 +55,7 @@ func (o *output) add(resp sglang.Response) {
 }
 
 // sample generates one turn's tokens. An abort is never its end.
-func (ses *session) sample(ctx context.Context, prompt []int32, sampling map[string]any) (output, error) {
+func (ses *session) sample(ctx context.Context, p prompt, sampling map[string]any) (output, error) {
 	var out output
 	var last time.Time // when the request before was aborted
 	var lastPauses int
@@ -63,13 +63,13 @@ func (ses *session) sample(ctx context.Context, prompt []int32, sampling map[str
 	limit := sampling["max_new_tokens"].(int)
 	for first := true; ; first = false {
 		sampling["max_new_tokens"] = limit - len(out.ids)
-		resp, pauses, err := ses.post(ctx, prompt, out.ids, sampling)
-		if room, smaller := ses.room(err, len(prompt)+len(out.ids)); smaller && room < limit-len(out.ids) {
+		resp, pauses, err := ses.post(ctx, p, out.ids, sampling)
+		if room, smaller := ses.room(err, len(p.ids)+len(out.ids)); smaller && room < limit-len(out.ids) {
 			limit = len(out.ids) + room
 			continue
 		}
 		if err != nil {
-			return output{}, ses.tooLong(err, len(prompt))
+			return output{}, ses.tooLong(err, len(p.ids))
 		}
 		if len(ses.server.o.Want) > 0 {
 			out.meta = append(out.meta, resp.Meta)
@@ -100,7 +100,7 @@ func (ses *session) sample(ctx context.Context, prompt []int32, sampling map[str
 }
 
 // post sends one request into the engine, as soon as the gate is open.
-func (ses *session) post(ctx context.Context, prompt, partial []int32, sampling map[string]any) (sglang.Response, int, error) {
+func (ses *session) post(ctx context.Context, p prompt, partial []int32, sampling map[string]any) (sglang.Response, int, error) {
 	leave, pauses, err := ses.server.gate.enter(ctx)
 	if err != nil {
 		return sglang.Response{}, 0, err
@@ -108,7 +108,7 @@ func (ses *session) post(ctx context.Context, prompt, partial []int32, sampling 
 	defer ses.server.gate.exit()
 	rank := ses.rank()
 	resp, err := ses.server.o.Engine.Generate(ctx, sglang.Request{
-		InputIDs: slices.Concat(prompt, partial), Sampling: sampling, RoutingKey: ses.id, DPRank: rank,
+		InputIDs: slices.Concat(p.ids, partial), Known: p.known, Text: &ses.text, Sampling: sampling, RoutingKey: ses.id, DPRank: rank,
 		Extra: ses.server.o.Extra, Want: ses.server.o.Want, Interrupt: leave,
 	})
 	if err == nil && rank != nil && (resp.DPRank == nil || *resp.DPRank != *rank) && ses.server.unpinned.CompareAndSwap(false, true) {

@@ -13,8 +13,9 @@ import (
 
 // A prompt is what the engine is given for one turn.
 type prompt struct {
-	ids  []int32
-	tail string // the end of its rendered text
+	ids   []int32
+	known []int32 // what ids begins with, in the memory of the trajectory
+	tail  string  // the end of its rendered text
 }
 
 // tailBytes is how much of the rendered text a parser may look at.
@@ -40,14 +41,14 @@ func (ses *session) prompt(req *chat.Request) (prompt, error) {
 		if exact {
 			ids := make([]int32, len(cont.IDs), len(cont.IDs)+len(text)/2+16)
 			copy(ids, cont.IDs)
-			return prompt{s.o.Tokenizer.AppendEncode(ids, text), tail(text)}, nil
+			return prompt{s.o.Tokenizer.AppendEncode(ids, text), cont.IDs, tail(text)}, nil
 		}
 	}
 	text, err := s.o.Template.Render(req.Messages, req.Tools, o)
 	if err != nil {
 		return prompt{}, err
 	}
-	return prompt{s.o.Tokenizer.AppendEncode(nil, text), tail(text)}, nil
+	return prompt{ids: s.o.Tokenizer.AppendEncode(nil, text), tail: tail(text)}, nil
 }
 
 // mergeKwargs returns the template's variables of the server with those of a

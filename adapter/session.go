@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/adapter/sglang"
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/internal/clock"
 )
@@ -28,6 +29,7 @@ type session struct {
 	cancel context.CancelCauseFunc
 	clock  *clock.Clock // counts MaxTime down
 	begin  func()       // starts the clock, once
+	text   sglang.Text  // of the ids that were sent
 
 	mu         sync.Mutex
 	over       bool // sealed or dropped: no new turns

@@ -132,7 +132,7 @@ func (ses *session) generate(f *flight, d chat.Dialect) error {
 	if err != nil {
 		return err
 	}
-	out, err := ses.sample(f.ctx, p.ids, sampling)
+	out, err := ses.sample(f.ctx, p, sampling)
 	if err != nil {
 		return err
 	}

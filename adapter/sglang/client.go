@@ -161,7 +161,7 @@ func (c *Client) attempt(ctx context.Context, req Request) (Response, error) {
 		return Response{}, context.Cause(ctx)
 	}
 	rid := newID()
-	body, err := appendRequest(nil, rid, req)
+	body, err := encode(rid, req)
 	if err != nil {
 		return Response{}, err
 	}
@@ -225,11 +225,13 @@ func refused(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-func (c *Client) post(ctx context.Context, body []byte, req Request) (Response, error) {
-	hr, err := c.request(ctx, http.MethodPost, c.base+"/generate", body)
+func (c *Client) post(ctx context.Context, b body, req Request) (Response, error) {
+	hr, err := c.request(ctx, http.MethodPost, c.base+"/generate", nil)
 	if err != nil {
 		return Response{}, err
 	}
+	b.of(hr)
+	hr.Header.Set("Content-Type", "application/json")
 	if req.RoutingKey != "" {
 		hr.Header.Set("X-SMG-Routing-Key", req.RoutingKey)
 	}

@@ -8,9 +8,11 @@ import (
 	"fmt"
 )
 
-// A Request is one generation. It is not changed and not kept.
+// A Request is one generation. It is not changed, and nothing but Known is kept.
 type Request struct {
 	InputIDs   []int32
+	Known      []int32        // what InputIDs begins with and an earlier request may have too, whose text Text then holds; kept by Text, must not change; nil for none
+	Text       *Text          // of the session; nil: all ids are written anew
 	Sampling   map[string]any // SGLang's own names, sent as they are
 	RoutingKey string         // the same for all turns of a session, so that a router keeps them on one worker; "" for none
 	DPRank     *int           // data-parallel rank that is to serve it; nil lets the engine choose; routers drop it

@@ -11,20 +11,29 @@ import (
 	"strings"
 )
 
-// appendRequest writes the body of /generate. The ids are written by hand:
-// through encoding/json a hundred thousand of them cost several times as much.
-func appendRequest(dst []byte, rid string, req Request) ([]byte, error) {
-	dst = slices.Grow(dst, 8*len(req.InputIDs)+512)
-	dst = append(dst, `{"rid":"`...)
-	dst = append(dst, rid...)
-	dst = append(dst, `","input_ids":[`...)
-	for i, id := range req.InputIDs {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendInt(dst, int64(id), 10)
+// encode makes the body of /generate. The ids are written by hand, and those
+// whose text is known not at all: through encoding/json a hundred thousand of
+// them cost many times as much.
+func encode(rid string, req Request) (body, error) {
+	head := []byte(`{"rid":"` + rid + `","input_ids":[`)
+	var known []byte
+	rest := req.InputIDs
+	if req.Text != nil && hasPrefix(rest, req.Known) {
+		known, rest = req.Text.of(req.Known), rest[len(req.Known):]
 	}
-	dst = append(dst, `],"return_logprob":true,"stream":false,"sampling_params":`...)
+	ids := appendIDs(nil, rest)
+	if len(known) > 0 && len(ids) > 0 {
+		known, ids = known[:len(known):len(known)], append([]byte{','}, ids...)
+	}
+	tail, err := appendFields([]byte(`],"return_logprob":true,"stream":false,"sampling_params":`), req)
+	if err != nil {
+		return nil, err
+	}
+	return body{head, known, ids, tail}, nil
+}
+
+// appendFields appends the value of sampling_params and the fields after it.
+func appendFields(dst []byte, req Request) ([]byte, error) {
 	sampling := req.Sampling
 	if sampling == nil {
 		sampling = map[string]any{}

@@ -2,6 +2,7 @@ package agentrl_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -257,6 +258,81 @@ func TestSubagentsAreLabelled(t *testing.T) {
 		t.Errorf("samples by label %v of %d, want one main and one subagent; %v", labels, len(samples), samples[0].Metadata)
 	}
 	t.Logf("figure: reward 1 in samples by label %v; sessions %v", labels, samples[0].Metadata["agent"])
+}
+
+// launcherArgs and launcherEnvs are what slime's launcher for its coding-agent
+// example exports, quote for quote; the texts within are ours.
+const (
+	launcherArgs = `--settings '{"permissions":{"defaultMode":"bypassPermissions"},"autoCompactEnabled":true,"autoCompactWindow":80000}' ` +
+		`--disable-slash-commands --agents '{"investigator":{"description":"Looks for files","prompt":"You are INVESTIGATOR-7: name the files (Grep/Read/Glob); don\u0027t edit.",` +
+		`"tools":["Grep","Read","Glob"]}}' --disallowedTools WebFetch WebSearch`
+	launcherEnvs = `{"CLAUDE_CODE_MAX_OUTPUT_TOKENS":"4096"}`
+)
+
+// TestLauncherArguments: Claude Code takes them as they are.
+func TestLauncherArguments(t *testing.T) {
+	for _, version := range []string{"2.1.332", "2.1.197"} {
+		t.Run(version, func(t *testing.T) {
+			dir := filepath.Dir(agentConfig(t, "claude_code", "local").ClaudeCodeTarball)
+			cfg, err := agentrl.ConfigFromEnv([]string{"SLIME_AGENT_CC_EXTRA_ARGS=" + launcherArgs, "SLIME_AGENT_CC_EXTRA_ENVS=" + launcherEnvs,
+				"SLIME_AGENT_CC_TARBALL=" + dir + "/claude-" + version + "-linux-x64.tgz", "AGENTRL_SANDBOX=local"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := repository(t, "01_binary_and_pycache")
+			var mainTools, subTools []string
+			s := newStage(t, cfg, func(prompt string) string {
+				sub := strings.Contains(prompt, "INVESTIGATOR-7") && !strings.Contains(prompt, swe.TaskPrompt[:60])
+				switch turn := harnesstest.Turn(prompt); {
+				case sub:
+					subTools = toolNames(prompt)
+				case turn == 0:
+					mainTools = toolNames(prompt)
+					return harnesstest.HermesCall("Agent", map[string]string{"description": "Look", "prompt": "Which files?", "subagent_type": "investigator"})
+				case turn == 1:
+					return harnesstest.Call(prompt, f.agent)
+				}
+				return "Done."
+			})
+			samples := s.generate(t, f.row(f.image(t, "local")))
+			if len(samples) != 2 || samples[0].Status != agentrl.Completed || *samples[0].Reward != 1 {
+				t.Fatalf("%d samples; %s, error %v, metadata %v", len(samples), samples[0].Status, samples[0].Err, samples[0].Metadata)
+			}
+			for _, tool := range []string{"WebFetch", "WebSearch"} {
+				if slices.Contains(mainTools, tool) {
+					t.Errorf("the tool %s is there: %q", tool, mainTools)
+				}
+			}
+			for _, tool := range subTools {
+				if !slices.Contains([]string{"Grep", "Read", "Glob"}, tool) {
+					t.Errorf("the investigator has the tool %s: %q", tool, subTools)
+				}
+			}
+			if len(subTools) == 0 || !slices.Contains(mainTools, "Agent") {
+				t.Errorf("tools of the agent %q and of the investigator %q", mainTools, subTools)
+			}
+			for _, g := range s.engine.Log() {
+				if fmt.Sprint(g.Sampling["max_new_tokens"]) != "4096" {
+					t.Errorf("max_new_tokens %v, want the 4096 of the extra environment", g.Sampling["max_new_tokens"])
+				}
+			}
+			t.Logf("figure: %s: reward 1; investigator with %q; agent with %d tools, no WebFetch, no WebSearch; 4096 tokens a turn", version, subTools, len(mainTools))
+		})
+	}
+}
+
+// toolNames are the tools that a prompt in the manner of Qwen3 lists.
+func toolNames(prompt string) []string {
+	var names []string
+	_, list, _ := strings.Cut(prompt, "<tools>")
+	list, _, _ = strings.Cut(list, "</tools>")
+	for line := range strings.SplitSeq(list, "\n") {
+		var tool struct{ Function struct{ Name string } }
+		if json.Unmarshal([]byte(line), &tool) == nil && tool.Function.Name != "" {
+			names = append(names, tool.Function.Name)
+		}
+	}
+	return names
 }
 
 // TestBudgetInMidEdit: time is up while the agent and a daemon of its write,

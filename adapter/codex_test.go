@@ -5,6 +5,7 @@ package adapter_test
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,4 +136,58 @@ func TestPiContinuesTheVeryIDs(t *testing.T) {
 		t.Errorf("%d turns, want 6; output:\n%s", rec.Turns, lastBytes(out, 3000))
 	}
 	t.Logf("figure: %d turns, rewrites %v", rec.Turns, rec.Rewrites)
+}
+
+// TestCodexAfterABrokenStream breaks Codex's first stream off within, after and
+// between its items: it asks again with what it has, runs no call twice and ends
+// well.
+func TestCodexAfterABrokenStream(t *testing.T) {
+	path := codexPath(t)
+	for _, row := range []struct {
+		name  string
+		after int // events: one that begins, four of each item
+		ran   int // times that the call was executed
+	}{
+		{"before the first item", 1, 0},
+		{"within the reasoning", 3, 0},
+		{"after the reasoning", 5, 0},
+		{"within the text", 7, 0},
+		{"after the text", 9, 0},
+		{"within the call", 11, 0},
+		{"after the call, before the end", 13, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var c *cliRig
+			c = newCLIRig(t, func(prompt string) string {
+				if !strings.Contains(prompt, "R-why") {
+					return think("R-why", "M-text.\n"+call("exec_command", `{"cmd": "echo ran >> `+c.dir+`/RAN"}`))
+				}
+				return "All done."
+			})
+			b := &breaker{after: row.after}
+			b.next = c.server
+			front := httptest.NewServer(b)
+			defer front.Close()
+			c.url = front.URL
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			ses := c.open("s", optionsFor(t))
+			code, out := run(t, c.codex(ctx, path, ses.Token, task))
+			ran, _ := os.ReadFile(filepath.Join(c.dir, "RAN"))
+			rec := c.finish("s")
+			want := row.ran
+			if row.after < 5 { // nothing came: the same is said again, and heard
+				want = 1
+			}
+			if n := strings.Count(string(ran), "ran"); code != 0 || n != want {
+				t.Errorf("exit %d, the call ran %d times, want 0, %d; output:\n%s", code, n, want, lastBytes(out, 2000))
+			}
+			for i, seg := range rec.Segments {
+				if seg.Untrained != "" {
+					t.Errorf("segment %d is not trainable: %s", i, seg.Untrained)
+				}
+			}
+			t.Logf("figure: %s: exit %d, the call ran %d times, %d generations, %d turns, %d abandoned", row.name, code, want, len(c.engine.Log()), rec.Turns, rec.Abandoned)
+		})
+	}
 }

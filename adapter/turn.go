@@ -86,6 +86,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 }
 
 // await waits for the turn, showing signs of life, and hands it to the client.
+// Where that is not done whole the connection is cut: a client that is still
+// there, behind a proxy or with a half closed connection, would take a response
+// that ends like any other for the answer.
 func (s *Server) await(ctx context.Context, resp chat.Responder, ses *session, f *flight, arrived time.Time) {
 	timer := time.NewTimer(s.o.KeepAlive - time.Since(arrived))
 	defer timer.Stop()
@@ -96,15 +99,15 @@ func (s *Server) await(ctx context.Context, resp chat.Responder, ses *session, f
 				resp.Refuse(refusalOf(f.err))
 				return
 			}
-			if ctx.Err() == nil {
-				ses.deliver(f, resp.Answer)
+			if ctx.Err() != nil || ses.deliver(f, resp.Answer) != nil {
+				panic(http.ErrAbortHandler)
 			}
 			return
 		case <-ctx.Done():
-			return
+			panic(http.ErrAbortHandler)
 		case <-timer.C:
 			if resp.KeepAlive() != nil {
-				return
+				panic(http.ErrAbortHandler)
 			}
 			timer.Reset(s.o.KeepAlive)
 		}

@@ -15,6 +15,7 @@ cli "Claude Code: forced compaction" '^TestClaudeCodeCompacts$'
 cli "Codex: corner cases" '^TestCodexContinuesTheVeryIDs$'
 cli "Codex: 20 malformed and 5 cut calls" '^TestCodexRunsNoMalformedCall$'
 cli "Codex: a sub-agent and a compaction" '^TestCodexSubagentAndCompaction$'
+cli "Codex: a stream broken off" '^TestCodexAfterABrokenStream$'
 cli "pi: multi-turn task" '^TestPiContinuesTheVeryIDs$'
 cli "stability table" '^TestStabilityTable$'
 cli "error table of Claude Code" '^TestClaudeCodeReactions$'
@@ -28,6 +29,7 @@ if [ -n "${AGENTRL_SOAK:-}" ]; then
 fi
 
 show_test "vanished client is freed by the seal" $a '^TestVanishedClientIsFreedBySeal$'
+show_test "Responses streams broken off at every event, and every failed write" $a '^Test(ResponsesStreamBrokenAnywhere|NoProtocolEndsCleanly)' -race
 show_test "time budget, pauses not counted" $a '^TestTimeBudget' -race
 show_test "template variables, DP ranks and budgets from the Config to the engine" . '^Test(TemplateKwargs|BadTemplateKwargs|DPRanks|SessionBudgets)' -race
 show_test "paths and tokens" $a '^TestPathsAndTokens$'

@@ -143,7 +143,7 @@ func nothingMade(err error) bool {
 			return true
 		}
 	}
-	return errors.As(err, &limit) || errors.As(err, &capacity)
+	return errors.As(err, &limit) || errors.As(err, &capacity) || errors.As(err, new(*nothingLeftError))
 }
 
 type ledgeredSandbox struct {

@@ -127,6 +127,7 @@ func TestLedgerFailures(t *testing.T) {
 	}{
 		"refused":   {sandbox.ErrNoImage, 0},
 		"rate":      {&sandbox.RateLimitError{}, 0},
+		"closed":    {fmt.Errorf("boot: %w", sandbox.NothingLeft(sandbox.ErrUnresponsive)), 0},
 		"ambiguous": {errors.New("connection reset"), 1},
 		"cancelled": {context.Canceled, 1},
 	} {

@@ -112,6 +112,17 @@ var (
 	ErrCut = errors.New("command stream was cut")
 )
 
+// NothingLeft marks the error of a creation after which certainly no sandbox is
+// left, made or half-made: a Ledger keeps its entry of any other, for a reaper
+// to look. Errors that refuse a creation, such as ErrNoImage, say so themselves.
+func NothingLeft(err error) error { return &nothingLeftError{err} }
+
+type nothingLeftError struct{ err error }
+
+func (e *nothingLeftError) Error() string { return e.err.Error() }
+
+func (e *nothingLeftError) Unwrap() error { return e.err }
+
 // RateLimitError: the backend wants fewer requests or fewer sandboxes.
 type RateLimitError struct {
 	RetryAfter time.Duration // 0 when the backend does not say

@@ -140,7 +140,7 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 			// Neither error's kind is shown: it would read as if nothing had been left.
 			return nil, fmt.Errorf("%w: docker: boot %s: %v; it is left alive: %v", sandbox.ErrUnresponsive, s.name, err, cerr)
 		}
-		return nil, fmt.Errorf("docker: boot %s: %w", s.name, err)
+		return nil, sandbox.NothingLeft(fmt.Errorf("docker: boot %s: %w", s.name, err))
 	}
 	return s, nil
 }
@@ -164,7 +164,10 @@ func (p *Provider) make(ctx context.Context, spec sandbox.Spec) (*Sandbox, error
 		return nil, fmt.Errorf("%w: %s; the daemon at %s does not have it and nothing is pulled here: %w", sandbox.ErrNoImage, spec.Image, p.opts.Socket, err)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.forget(ctx, err))
+		if ferr := s.forget(ctx, err); ferr != nil {
+			return nil, errors.Join(err, ferr)
+		}
+		return nil, sandbox.NothingLeft(err)
 	}
 	return s, nil
 }

@@ -172,7 +172,9 @@ func (e *lostCreateError) Unwrap() error { return sandbox.ErrUnresponsive }
 
 func (p *Provider) createOnce(ctx context.Context, c *creation) (made, error) {
 	label := nonce()
-	m, err := p.post(ctx, *c, label)
+	patient, done := outlive(ctx, createPatience)
+	defer done()
+	m, err := p.post(patient, *c, label)
 	if err == nil && m.SandboxID == "" {
 		err = &transportError{err: errors.New("create's reply has no sandboxID"), sent: true}
 	}
@@ -191,10 +193,31 @@ func (p *Provider) createOnce(ctx context.Context, c *creation) (made, error) {
 		}
 		return made{}, err
 	case ctx.Err() != nil:
-		return made{}, errors.Join(err, p.kill(context.WithoutCancel(ctx), found.SandboxID))
+		if kerr := p.kill(context.WithoutCancel(ctx), found.SandboxID); kerr != nil {
+			return made{}, &lostCreateError{label, errors.Join(err, kerr)}
+		}
+		return made{}, err
 	}
 	p.opts.Logger.Warn("e2b: adopted the sandbox of a create whose reply was lost", "sandbox", found.SandboxID, "err", err)
 	return found, nil
+}
+
+// createPatience is how much longer than its caller a create waits for its
+// reply: a sandbox that is known can be killed, one that is not has to be
+// searched for, and may come after the search.
+const createPatience = 10 * time.Second
+
+// outlive returns a context that ends that much later than ctx, for its cause.
+func outlive(ctx context.Context, patience time.Duration) (longer context.Context, done func()) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-longer.Done():
+		case <-time.After(patience):
+			cancel(context.Cause(ctx))
+		}
+	})
+	return longer, func() { stop(); cancel(nil) }
 }
 
 // post sends the create, to the other path if the server has not this one.

@@ -179,7 +179,11 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	}
 	made, err := p.create(ctx, &body)
 	if err != nil {
-		return nil, fmt.Errorf("e2b: create: %w", err)
+		err = fmt.Errorf("e2b: create: %w", err)
+		if len(body.suspects) == 0 && !errors.As(err, new(*lostCreateError)) {
+			err = sandbox.NothingLeft(err)
+		}
+		return nil, err
 	}
 	sb := newSandbox(p, made, spec, body.env)
 	sb.suspects = body.suspects
@@ -188,7 +192,11 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 			// Neither error's kind is shown: it would read as if nothing had been left.
 			return nil, fmt.Errorf("%w: e2b: boot %s: %v; it is left alive: %v", sandbox.ErrUnresponsive, sb.id, err, cerr)
 		}
-		return nil, fmt.Errorf("e2b: boot %s: %w", sb.id, err)
+		err = fmt.Errorf("e2b: boot %s: %w", sb.id, err)
+		if len(body.suspects) > 0 {
+			return nil, err // an earlier try's sandbox may still come
+		}
+		return nil, sandbox.NothingLeft(err)
 	}
 	return sb, nil
 }

@@ -126,7 +126,10 @@ func (p *Provider) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 		return nil, err
 	}
 	if err := sb.verify(ctx); err != nil {
-		return nil, errors.Join(err, sb.Close())
+		if cerr := sb.Close(); cerr != nil {
+			return nil, errors.Join(err, cerr)
+		}
+		return nil, sandbox.NothingLeft(err)
 	}
 	if way == Plain {
 		return plainBox{sb}, nil
@@ -149,7 +152,7 @@ func checkSpec(spec sandbox.Spec) error {
 // boot makes the sandbox's directory and starts it there.
 func (p *Provider) boot(ctx context.Context, way Isolation, spec sandbox.Spec) (*box, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, err
+		return nil, sandbox.NothingLeft(err)
 	}
 	image, err := p.image(ctx, spec.Image)
 	if err != nil {

@@ -57,7 +57,7 @@ var _ sandbox.Provider = (*Fake)(nil)
 // image to look into, unless Image is set and its files have none below it.
 func (f *Fake) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	if err := context.Cause(ctx); err != nil {
-		return nil, err
+		return nil, sandbox.NothingLeft(err)
 	}
 	if f.CreateFunc != nil {
 		if err := f.CreateFunc(ctx, spec); err != nil {
@@ -74,7 +74,7 @@ func (f *Fake) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, 
 			files[path.Clean(name)] = fakeFile{data: []byte(content)}
 		}
 		if spec.Workdir != "" && !hasDir(files, spec.Workdir) {
-			return nil, fmt.Errorf("image %s: %s: %w", spec.Image, spec.Workdir, sandbox.ErrNoWorkdir)
+			return nil, sandbox.NothingLeft(fmt.Errorf("image %s: %s: %w", spec.Image, spec.Workdir, sandbox.ErrNoWorkdir))
 		}
 	}
 	f.mu.Lock()

@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,17 +54,31 @@ func testNoImage(t *testing.T, b *bench) {
 func testNoWorkdir(t *testing.T, b *bench) {
 	spec := b.caps.Spec
 	spec.Workdir = "/no/such/workdir"
-	_, err := b.p.Create(t.Context(), spec)
-	wantErr(t, "Create with a missing work directory", err, sandbox.ErrNoWorkdir)
+	wantErr(t, "Create with a missing work directory", createFails(t, b, t.Context(), spec), sandbox.ErrNoWorkdir)
+}
+
+// createFails creates through a ledger, which must have no entry afterwards: a
+// creation that leaves nothing says so.
+func createFails(t *testing.T, b *bench, ctx context.Context, spec sandbox.Spec) error {
+	dir := t.TempDir()
+	l, err := sandbox.OpenLedger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = l.Wrap("bench", b.p).Create(ctx, spec)
+	if left, _ := filepath.Glob(filepath.Join(dir, "*", "*.json")); len(left) > 0 { // the pattern is good
+		t.Errorf("a creation that left nothing (%v) is still in the ledger", err)
+	}
+	return err
 }
 
 func testEndedContext(t *testing.T, b *bench) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := b.p.Create(ctx, b.caps.Spec)
-	wantErr(t, "Create with an ended context", err, context.Canceled)
+	wantErr(t, "Create with an ended context", createFails(t, b, ctx, b.caps.Spec), context.Canceled)
 	sb := b.boot(t)
-	_, err = sb.Exec(ctx, sandbox.Cmd{Script: ":"})
+	_, err := sb.Exec(ctx, sandbox.Cmd{Script: ":"})
 	wantErr(t, "Exec with an ended context", err, context.Canceled)
 }
 

@@ -54,6 +54,9 @@ golden: ## rewrite our own golden files; read the diff before you commit it
 mutants: ## nine faults of an orchestrator, each with the test that finds it
 	@bash testdata/mutants/run.sh
 
+soak: ## 50,000 rollouts with faults, an hour or two: is all flat? as root; make soak ARGS="-n 2000"
+	@nice -n 10 $(GO) run ./examples/soak $(ARGS)
+
 show-%: ## rerun every line of a part's figures: show-slice, show-tokens, …
 	@bash testdata/show/$*.sh
 

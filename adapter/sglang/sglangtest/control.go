@@ -38,7 +38,9 @@ func (e *Engine) abortRequest(w http.ResponseWriter, r *http.Request) {
 	if req.AbortAll {
 		name = "*"
 	}
-	e.stats.Aborts = append(e.stats.Aborts, name)
+	if e.o.MaxLog >= 0 {
+		e.stats.Aborts = append(e.stats.Aborts, name)
+	}
 	e.abort(req.RID, req.AbortAll)
 }
 

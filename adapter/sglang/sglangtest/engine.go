@@ -124,7 +124,7 @@ type Generation struct {
 // Stats counts what an Engine has seen.
 type Stats struct {
 	MaxRunning int           // most generations at once
-	Aborts     []string      // ids of abort requests, "*" for abort_all
+	Aborts     []string      // ids of abort requests, "*" for abort_all; not kept where no log is
 	Service    time.Duration // summed time between a generation's arrival and its answer
 }
 

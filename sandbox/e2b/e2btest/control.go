@@ -121,7 +121,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, v2 bool) {
 	if refused {
 		return
 	}
-	if err := m.boot(script); err != nil {
+	if err := s.boot(m, script); err != nil {
 		s.destroy(m)
 		apiError(w, 500, "sandbox_create_failed", "Failed to create sandbox: "+err.Error())
 		return

@@ -25,6 +25,11 @@ type Options struct {
 	ImageKey  string            // metadata key that chooses the image, as in compatible servers; "" for none
 	Images    map[string]string // image → script, for ImageKey
 
+	// Shared is a template of which all sandboxes are one machine: what they
+	// cost is then little, for runs that are about their number. They see each
+	// other's files, and a kill leaves what runs in one running. "" for none.
+	Shared string
+
 	NoV1, NoV2    bool   // create paths that are not there
 	CreatesPerSec int    // more are answered 429 with Retry-After; 0 for no limit
 	MaxLive       int    // sandboxes; more are answered 429 without Retry-After; 0 for no limit
@@ -47,6 +52,9 @@ type Server struct {
 	dir    string // holds the sandboxes' files
 	refuse atomic.Int64
 	aborts aborts
+
+	sharing sync.Mutex
+	shared  *machine // of the template Options.Shared; nil until its first sandbox
 
 	mu        sync.Mutex
 	sandboxes map[string]*machine
@@ -116,6 +124,7 @@ func (s *Server) Close() error {
 	for _, m := range all {
 		s.destroy(m)
 	}
+	s.endShared()
 	err := s.http.Close()
 	if rerr := os.RemoveAll(s.dir); err == nil {
 		err = rerr

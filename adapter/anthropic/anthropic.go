@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/internal/wire"
 )
 
 // Messages is the dialect.
@@ -161,8 +162,7 @@ func blocksOf(raw json.RawMessage) ([]block, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
+	if text, ok := wire.Unquote(raw); ok {
 		return []block{{Type: "text", Text: text}}, nil
 	}
 	var blocks []block

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/internal/wire"
 )
 
 // Names of the canonicalisations that the decoders apply, beside those of
@@ -73,8 +74,7 @@ func callIDs(calls []chatToolCall) []string {
 // callArguments reads arguments, which are a string of JSON; a few clients send
 // the object itself.
 func callArguments(raw json.RawMessage) json.RawMessage {
-	var text string
-	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
+	if text, ok := wire.Unquote(raw); ok || len(raw) == 0 || string(raw) == "null" {
 		return chat.Arguments(text)
 	}
 	return raw
@@ -85,8 +85,7 @@ func contentText(req *chat.Request, raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
 	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
+	if text, ok := wire.Unquote(raw); ok {
 		return text, nil
 	}
 	var parts []contentPart

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/internal/wire"
 )
 
 // Responses is the dialect of the Responses API; Codex speaks nothing else.
@@ -110,8 +111,7 @@ func fromCodex(r *http.Request) bool {
 }
 
 func inputItems(raw json.RawMessage) ([]item, error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
+	if _, ok := wire.Unquote(raw); ok || string(raw) == "null" {
 		return []item{{Type: "message", Role: "user", Content: raw}}, nil
 	}
 	var items []item

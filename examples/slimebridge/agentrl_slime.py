@@ -38,6 +38,7 @@ RESULT = (
     "weight_versions", "remove_sample", "metadata", "session_id",
     "rollout_top_p_token_ids", "rollout_top_p_token_offsets",
 )
+INFOS = ("prefix_cache_info", "spec_info")  # objects of counts
 POLL = 0.25  # seconds between looks at slime's abort flag
 START = 60  # seconds that the program may take to be ready
 END = 60  # seconds that it may take to take everything down
@@ -125,6 +126,7 @@ def _replay(args, sampling_params):
         "experts": experts,
         "layers": int(args.num_layers) if experts else 0,
         "top_k": int(args.moe_router_topk) if experts else 0,
+        "spec": bool(getattr(args, "sglang_speculative_algorithm", None)),
     }
 
 
@@ -136,14 +138,22 @@ def _result(sample, answer, replay):
         if name in answer:
             setattr(out, name, answer[name])
     out.status = type(sample.status)(answer["status"])
-    if "prefix_cache_info" in answer and hasattr(sample, "prefix_cache_info"):
-        info = copy.copy(sample.prefix_cache_info)
-        for name, value in answer["prefix_cache_info"].items():
-            setattr(info, name, value)
-        out.prefix_cache_info = info
+    for name in INFOS:
+        if hasattr(sample, name):
+            setattr(out, name, _info(getattr(sample, name), answer.get(name) or {}))
     if replay["experts"]:
         out.rollout_routed_experts = _experts(answer["rollout_routed_experts"], replay)
     return out
+
+
+def _info(before, counts):
+    """The counts of this attempt alone: what a former one left is cleared."""
+    info = copy.copy(before)
+    for name in vars(info):
+        setattr(info, name, 0)
+    for name, value in counts.items():
+        setattr(info, name, value)
+    return info
 
 
 def _experts(text, replay):

@@ -21,6 +21,7 @@ type replay struct {
 	Experts bool `json:"experts"` // the experts that each token was routed to
 	Layers  int  `json:"layers"`  // of a row of experts
 	TopK    int  `json:"top_k"`   // experts of a token and layer
+	Spec    bool `json:"spec"`    // the counts of speculative decoding
 }
 
 func (r replay) check() error {
@@ -39,6 +40,9 @@ func (r replay) engine(topP []string) (fields map[string]any, want []string) {
 	}
 	if r.Experts {
 		fields, want = map[string]any{"return_routed_experts": true}, append(want, "routed_experts")
+	}
+	if r.Spec {
+		want = append(want, "completion_tokens") // always there; an answer without the other counts is no failure
 	}
 	return fields, want
 }
@@ -123,6 +127,9 @@ func (k *keeper) lay(s *agentrl.Sample, turns map[string]metas) error {
 			return err
 		}
 		extra["rollout_routed_experts"] = raw(rows)
+	}
+	if k.want.Spec {
+		extra["spec_info"] = raw(specOf(s.Segment, turns))
 	}
 	s.Extra = extra
 	return nil

@@ -16,7 +16,7 @@ import uuid
 
 import agentrl_slime
 from slime.rollout.sglang_rollout import GenerateState
-from slime.utils.types import Sample
+from slime.utils.types import PrefixCacheInfo, Sample, SpecInfo
 
 
 def say(**fields):
@@ -97,6 +97,8 @@ async def vanish(args, samples, params):
 async def main(scenario, job):
     args = types.SimpleNamespace(**job["args"])
     samples = [Sample(index=i, **copy.deepcopy(row)) for i, row in enumerate(job["rows"])]
+    for sample in samples:  # what a former attempt has left
+        sample.prefix_cache_info, sample.spec_info = PrefixCacheInfo(7, 77), SpecInfo(1, 2, 3, 4)
     try:
         match scenario:
             case "group":

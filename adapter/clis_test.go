@@ -212,6 +212,24 @@ func (c *cliRig) pi(ctx context.Context, path, token, prompt string) *exec.Cmd {
 	return c.command(ctx, []string{"PI_OFFLINE=1"}, "node", path, "-p", "--provider", "policy", "--model", "policy", "--no-session", prompt)
 }
 
+// opencode prepares opencode.
+func (c *cliRig) opencode(ctx context.Context, path, token, prompt string) *exec.Cmd {
+	config, _ := json.Marshal(map[string]any{
+		"model": "policy/policy", "small_model": "policy/policy", "share": "disabled", "autoupdate": false, "snapshot": false,
+		"permission": map[string]any{"edit": "allow", "bash": "allow", "webfetch": "deny", "external_directory": "allow", "doom_loop": "allow"},
+		"provider": map[string]any{"policy": map[string]any{
+			"npm": "@ai-sdk/openai-compatible", "name": "policy", "options": map[string]any{"baseURL": c.url + "/v1", "apiKey": token},
+			"models": map[string]any{"policy": map[string]any{"name": "policy", "tool_call": true, "reasoning": true,
+				"limit": map[string]any{"context": 100000, "output": 8192}}},
+		}},
+	})
+	env := []string{
+		"OPENCODE_CONFIG_CONTENT=" + string(config), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_TERMINAL_TITLE=1",
+	}
+	return c.command(ctx, env, path, "run", "--format", "json", "--model", "policy/policy", prompt)
+}
+
 // run runs a CLI to its end and returns its exit code and output.
 func run(t *testing.T, cmd *exec.Cmd) (int, string) {
 	t.Helper()

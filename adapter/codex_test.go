@@ -114,30 +114,6 @@ func TestCodexSubagentAndCompaction(t *testing.T) {
 	t.Logf("figure: %d turns by kind %v, segments by label %v", rec.Turns, kinds, labels)
 }
 
-func TestPiContinuesTheVeryIDs(t *testing.T) {
-	path := filepath.Join(cli(t, "pi"), "node_modules/@earendil-works/pi-coding-agent/dist/cli.js")
-	var c *cliRig
-	c = newCLIRig(t, func(prompt string) string {
-		return script(c.dir,
-			think("I should read.\n", "\nReading the file. \n"+call("read", `{"path": "DIR/calc.py"}`)),
-			call("edit", `{"path": "DIR/calc.py", "edits": [{"oldText": "return a - b", "newText": "return a + b"}]}`),
-			think("two calls", call("bash", `{"command": "git diff --stat"}`)+"\n"+call("bash", `{ "command": "echo trunc`)+"\n"),
-			"Trying.\n"+call("bash", `{"command": "sleep 1; echo 1"}`)+"\n"+call("bash", `{"command": "echo 2", "timeout": 5.0}`),
-			call("no_such_tool", `{"a": 9007199254740993}`),
-			think("done", "Fixed."),
-		)(prompt)
-	})
-	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	code, out := run(t, c.pi(ctx, path, ses.Token, task))
-	rec := c.checkRun(t, code, out, 1)
-	if rec.Turns != 6 {
-		t.Errorf("%d turns, want 6; output:\n%s", rec.Turns, lastBytes(out, 3000))
-	}
-	t.Logf("figure: %d turns, rewrites %v", rec.Turns, rec.Rewrites)
-}
-
 // TestCodexAfterABrokenStream breaks Codex's first stream off within, after and
 // between its items: it asks again with what it has, runs no call twice and ends
 // well.

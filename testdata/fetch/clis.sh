@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Brings real coding-agent CLIs from npm into .cache/clis, for tests that run
-# them against the adapter: claude-VERSION and codex-VERSION (one program
-# each), and pi (a node package with what it needs). Linux on x86-64 only.
-# Versions are pinned; CLAUDE="2.1.197 2.1.332", CODEX and PI choose others.
+# them against the adapter: claude-VERSION, codex-VERSION and opencode-VERSION
+# (one program each), and pi (a node package with what it needs). Linux on
+# x86-64 only. Versions are pinned; CLAUDE="2.1.197 2.1.332", CODEX, OPENCODE
+# and PI choose others.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 cache=$PWD/.cache/clis
@@ -26,6 +27,8 @@ for version in ${CLAUDE:-2.1.197 2.1.332}; do
 done
 codex=${CODEX:-0.171.0}
 unpack "@openai/codex@$codex-linux-x64" /bin/codex "codex-$codex"
+opencode=${OPENCODE:-1.18.33}
+unpack "opencode-linux-x64@$opencode" /bin/opencode "opencode-$opencode"
 if [ ! -d "$cache/pi/node_modules" ]; then
 	mkdir -p "$cache/pi"
 	npm install --silent --no-audit --no-fund --prefix "$cache/pi" "@earendil-works/pi-coding-agent${PI:+@$PI}" >/dev/null

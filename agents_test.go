@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +33,7 @@ import (
 var realAgents = map[string]func(cfg *agentrl.Config, dir string){
 	"claude_code": func(cfg *agentrl.Config, dir string) { cfg.ClaudeCodeTarball = dir + "/claude-2.1.332-linux-x64.tgz" },
 	"codex":       func(cfg *agentrl.Config, dir string) { cfg.CodexTarball = dir + "/codex-0.171.0-linux-x64.tgz" },
+	"opencode":    func(cfg *agentrl.Config, dir string) { cfg.OpencodeTarball = dir + "/opencode-1.18.33-linux-x64.tgz" },
 }
 
 // agentConfig is a configuration with a real CLI, which takes minutes: they run
@@ -333,6 +337,55 @@ func toolNames(prompt string) []string {
 		}
 	}
 	return names
+}
+
+// TestEgressAdapterOnly: a real CLI works with no way out but the adapter. What
+// another port of the same machine, a public address and a name are to it is in
+// the output of its own command; Codex with an open network is the control.
+func TestEgressAdapterOnly(t *testing.T) {
+	for _, backend := range []string{"local", "docker"} {
+		for _, c := range []struct{ agent, egress, same string }{
+			{"claude_code", "adapter", "SHUT"}, {"codex", "adapter", "SHUT"}, {"opencode", "adapter", "SHUT"}, {"codex", "open", "OPEN"},
+		} {
+			t.Run(backend+"/"+c.agent+"/"+c.egress, func(t *testing.T) {
+				cfg := agentConfig(t, c.agent, backend)
+				cfg.Egress = c.egress
+				other := httptest.NewUnstartedServer(http.NotFoundHandler())
+				other.Listener.Close()
+				var err error
+				if other.Listener, err = net.Listen("tcp", "0.0.0.0:0"); err != nil {
+					t.Fatal(err)
+				}
+				other.Start()
+				t.Cleanup(other.Close)
+				_, port, _ := net.SplitHostPort(other.Listener.Addr().String())
+				host := map[string]string{"local": "127.0.0.1", "docker": docker.HostName}[backend]
+				f := repository(t, "01_binary_and_pycache")
+				probe := `for a in same/` + host + `/` + port + ` public/1.1.1.1/53 name/example.com/443; do ` +
+					`timeout 4 bash -c ">/dev/tcp/${a#*/}" 2>/dev/null && echo "OPEN:${a%%/*}" || echo "SHUT:${a%%/*}"; done` + "\n"
+				var saw string
+				s := newStage(t, cfg, func(prompt string) string {
+					switch {
+					case !strings.Contains(prompt, "<tools>"):
+						return "A title."
+					case harnesstest.Turn(prompt) == 0:
+						return harnesstest.Call(prompt, probe+f.agent)
+					}
+					_, saw, _ = strings.Cut(prompt, "</tool_call>")
+					return "Done."
+				})
+				sample := s.generate(t, f.row(f.image(t, backend)))[0]
+				if sample.Status != agentrl.Completed || *sample.Reward != 1 {
+					t.Fatalf("%s, error %v, metadata %v", sample.Status, sample.Err, sample.Metadata)
+				}
+				got := regexp.MustCompile(`(OPEN|SHUT):(same|public|name)`).FindAllString(saw, -1)
+				if len(got) != 3 || got[0] != c.same+":same" || c.egress == "adapter" && (got[1] != "SHUT:public" || got[2] != "SHUT:name") {
+					t.Errorf("what the agent reaches: %q; its command's output:\n%s", got, saw)
+				}
+				t.Logf("figure: %s in %s, egress %s: reward 1; %q", c.agent, backend, c.egress, got)
+			})
+		}
+	}
 }
 
 // TestBudgetInMidEdit: time is up while the agent and a daemon of its write,

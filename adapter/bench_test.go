@@ -42,7 +42,7 @@ func benchmarkTurns(b *testing.B, contextLen int) {
 	}
 	end, _ := tok.EOS()
 	answer := tok.AppendEncode(nil, `Looking.<tool_call>{"name":"bash","arguments":{"command":"ls"}}</tool_call>`)
-	r := newRig(b, sglangtest.Options{EOS: []int32{end}, Decode: tok.Decode, MaxLog: 1 << 20, Policy: func(c sglangtest.Call) sglangtest.Output {
+	r := newRig(b, sglangtest.Options{EOS: []int32{end}, Decode: tok.Decode, MaxLog: 1 << 20, NoIDs: true, Policy: func(c sglangtest.Call) sglangtest.Output {
 		if len(c.Prompt) < contextLen*9/10 {
 			b.Errorf("prompt of %d tokens, want about %d", len(c.Prompt), contextLen)
 		}
@@ -74,19 +74,17 @@ func benchmarkTurns(b *testing.B, contextLen int) {
 	b.StopTimer()
 	added := addedLatency(r.engine.Log(), durations)
 	held := liveHeap() - heap
-	log := r.engine.Log()
-	var logged uintptr
-	for _, g := range log {
-		logged += uintptr(4 * (cap(g.Prompt) + cap(g.Output)))
-	}
 	b.ReportMetric(float64(added[len(added)/2])/1e6, "added-p50-ms")
 	b.ReportMetric(float64(added[len(added)*99/100])/1e6, "added-p99-ms")
-	b.ReportMetric(float64(held-int64(logged))/float64(sessions), "B/session")
+	b.ReportMetric(float64(held)/float64(sessions), "B/session")
 	for i := range sessions {
 		r.server.DropSession(fmt.Sprint(i))
 	}
 	r.client.CloseIdleConnections()
-	if after := settledGoroutines(); after > goroutines+8 {
+	after := settledGoroutines()
+	b.ReportMetric(float64(goroutines), "goroutines-before")
+	b.ReportMetric(float64(after), "goroutines-after")
+	if after > goroutines+8 {
 		b.Errorf("%d goroutines before, %d after", goroutines, after)
 	}
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The adapter with the real clients. Needs .cache/clis (testdata/fetch/clis.sh)
-# and .cache/tokenizers (testdata/fetch/tokenizers.sh). The seven minutes of
-# silence run with AGENTRL_SOAK=1.
+# and .cache/tokenizers (testdata/fetch/tokenizers.sh). With AGENTRL_SOAK=1 also
+# what takes minutes of waiting: make soak-silence, make soak-pause.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 export AGENTRL_CLIS=1
 a=./adapter
@@ -27,6 +27,7 @@ cli "SIGKILL frees the slot within 1 s, directly and through a router" '^TestKil
 cli "pause and resume under 16 live Claude Codes" '^TestPauseUnderLiveClaudeCodes$'
 if [ -n "${AGENTRL_SOAK:-}" ]; then
 	cli "420 s of silence" '^TestSoakSilence$'
+	cli "200 s of pause" '^TestSoakPause$'
 fi
 
 show_test "vanished client is freed by the seal" $a '^TestVanishedClientIsFreedBySeal$'
@@ -47,6 +48,6 @@ show_cmd "fuzz: Anthropic requests" go test ./adapter/anthropic -run '^$' -fuzz 
 show_cmd "fuzz: OpenAI requests" go test ./adapter/openai -run '^$' -fuzz FuzzDecode -fuzztime 10s
 show_cmd "fuzz: answers of the engine" go test ./adapter/sglang -run '^$' -fuzz FuzzDecodeResponse -fuzztime 10s
 show_bench "request bodies" ./adapter/sglang RequestBody
-show_bench "1,000 sessions x 20 turns at 10k tokens" $a 'Turns/10000$' -benchtime 20000x -timeout 40m
-show_bench "100 sessions x 20 turns at 100k tokens" $a 'Turns/100000$' -benchtime 2000x -timeout 40m
+show_bench "1,000 sessions x 20 turns at 10k tokens" $a 'Turns/10000$' -benchtime 20000x -timeout 120m
+show_bench "1,000 sessions x 20 turns at 100k tokens" $a 'Turns/100000$' -benchtime 20000x -timeout 120m
 finish

@@ -69,6 +69,7 @@ type Options struct {
 	ExpertsEnabled  bool                 // --enable-return-routed-experts
 	MaxLog          int                  // generations kept in the log, with their ids; defaults to 10000, negative keeps none
 	Bodies          bool                 // the log keeps the requests as they came
+	NoIDs           bool                 // the log keeps no token ids: for as many generations as memory would not hold
 }
 
 func (o Options) withDefaults() Options {

@@ -116,6 +116,9 @@ func (e *Engine) release(g *generation, arrived time.Time) {
 	}
 	delete(e.live, g.req.RID)
 	g.rec.Output = g.ids
+	if e.o.NoIDs {
+		g.rec.Prompt, g.rec.Output = nil, nil
+	}
 	g.rec.Ended = time.Now()
 	e.stats.Service += time.Since(arrived)
 	e.change()

@@ -5,9 +5,9 @@
 // Versions that were run with it: 2.1.332 (glibc and musl), 2.1.197, and 2.0.30
 // on node 22.23.5, on Linux x86-64.
 //
-// A rollout's boot installs nothing when the image was prepared: run Install in
-// a container of it and commit that, or copy the program to
-// /opt/agentrl/bin/claude in a template's build. See examples/prepare.
+// A rollout's boot installs nothing when the image was prepared, as
+// examples/prepare does for Docker images and E2B templates: by an Install whose
+// /opt/agentrl is kept.
 package claudecode
 
 import (

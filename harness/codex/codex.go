@@ -4,9 +4,9 @@
 // The version that was run with it is 0.171.0 on Linux x86-64. Those before
 // 0.95.0 accept another configuration and were not tried.
 //
-// A rollout's boot installs nothing when the image was prepared: run Install in
-// a container of it and commit that, or copy the program to
-// /opt/agentrl/bin/codex in a template's build. See examples/prepare.
+// A rollout's boot installs nothing when the image was prepared, as
+// examples/prepare does for Docker images and E2B templates: by an Install whose
+// /opt/agentrl is kept.
 package codex
 
 import (

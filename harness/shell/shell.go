@@ -7,7 +7,8 @@
 //	AGENTRL_BASE_URL    BaseURL           AGENTRL_TOKEN         the session's token
 //	AGENTRL_MODEL       the model label   AGENTRL_PROMPT        the task instruction
 //
-// What was run with it: shell scripts around curl.
+// What was run with it: a loop of some twenty lines of Python over chat
+// completions.
 package shell
 
 import (

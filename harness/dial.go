@@ -74,7 +74,7 @@ const (
 // that has lost its way to the adapter. Debian's bash of old has no /dev/tcp.
 const reachFunctions = `unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
 has() { command -v "$1" >/dev/null; }
-# timed SECONDS COMMAND...: 99 when it takes longer
+# timed SECONDS COMMAND...: 99 when it takes longer, its start on a busy machine included
 timed() {
 	left=$(($1 * 10)); shift
 	"$@" 2>&1 & p=$!
@@ -104,11 +104,11 @@ by_curl() {
 	esac
 	return 2
 }
-by_bash() { verdict timed "$1" bash -c 'exec 3<>"/dev/tcp/$HOST/$PORT"'; }
-by_zsh() { verdict timed "$1" zsh -fc 'zmodload zsh/net/tcp && ztcp "$HOST" "$PORT"'; }
-by_python3() { verdict timed "$1" python3 -c 'import os,socket; socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), 8)'; }
-by_wget() { verdict timed "$1" wget -q -T 8 -O /dev/null "$URL"; }
-by_perl() { verdict timed "$1" perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => $ENV{HOST}, PeerPort => $ENV{PORT}, Timeout => 8) or die "$@\n"'; }
+by_bash() { verdict timed "$(($1 + 2))" bash -c 'exec 3<>"/dev/tcp/$HOST/$PORT"'; }
+by_zsh() { verdict timed "$(($1 + 2))" zsh -fc 'zmodload zsh/net/tcp && ztcp "$HOST" "$PORT"'; }
+by_python3() { verdict timed "$(($1 + 2))" python3 -c 'import os,socket; socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), 8)'; }
+by_wget() { verdict timed "$(($1 + 2))" wget -q -T 8 -O /dev/null "$URL"; }
+by_perl() { verdict timed "$(($1 + 2))" perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => $ENV{HOST}, PeerPort => $ENV{PORT}, Timeout => 8) or die "$@\n"'; }
 verdict() {
 	why=$("$@"); c=$?
 	short=${why##*

@@ -24,7 +24,7 @@ line "wrong hash" . '^TestWrongHashIsRefused$'
 line "launcher's SLIME_AGENT_CC_EXTRA_ARGS, shell text" ./harness/claudecode '^TestExtraArgsAreShellText$'
 line "launcher's SLIME_AGENT_CC_EXTRA_ARGS, by Claude Code" . '^TestLauncherArguments$' -timeout 10m
 for backend in local docker; do
-	line "nothing but the adapter is reached in $backend" . "^TestEgressAdapterOnly\$/^$backend\$" -timeout 20m
+	line "nothing but the adapter is reached in $backend" . "^TestEgressAdapterOnly\$/^$backend\$" -timeout 45m
 done
 line "dialling back, past dead proxies, by each tool" ./harness '^TestDial$/^(curl|bash|python3|perl|nothing_that_dials)$'
 line "assets by content, pinned" ./harness '^(TestProgramIsRecognisedByContent|TestAssetsThatAreRefused|TestChangedFileIsHashedAnew)$'
@@ -41,7 +41,7 @@ line "node and npm tarballs of before" $suite '^TestClaudeCodeOfScripts$' -timeo
 for test in TestClaudeCode TestClaudeCodePrior TestCodex TestPi TestOpencode TestMini TestShell; do
 	for backend in local docker; do
 		[[ "outcomes of $test in $backend" =~ ${ONLY:-} ]] || continue
-		line "outcomes of $test in $backend" $suite "^$test\$/^$backend\$" -timeout 20m
+		line "outcomes of $test in $backend" $suite "^$test\$/^$backend\$" -timeout 45m
 		sed -n "s/^.*figure: /${test#Test} $backend|/p" "$log" >>"$table"
 	done
 done

@@ -459,7 +459,7 @@ func (r *rollout) collect(ctx context.Context, w work, eval swe.Evaluation) ([]S
 	if err != nil {
 		return nil, err
 	}
-	r.g.tele.segmentsOf(ctx, rec.Segments)
+	r.g.tele.sessionOf(ctx, rec)
 	r.draft.session(rec, r.decoder())
 	keep := eval.Keep
 	if r.g.Reward != nil && !infrastructural(eval) {

@@ -13,7 +13,6 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/agentrl-go/agentrl/adapter"
-	"github.com/agentrl-go/agentrl/adapter/trajectory"
 )
 
 // telemetry is what a Generator tells OpenTelemetry: one span a rollout, one a
@@ -28,6 +27,7 @@ type telemetry struct {
 	turns     metric.Int64Counter       // by kind and whether it failed
 	tokens    metric.Int64Counter       // by type: prompt, cached, sampled
 	segments  metric.Int64Counter       // by label and why it was split
+	rewrites  metric.Int64Counter       // by the canonicalisation's name
 	aborts    metric.Int64Counter       // rollouts that failed, by stage, class and code
 	retries   metric.Int64Counter       // by what was tried again: boot, evaluation
 	sandboxes metric.Int64UpDownCounter // live, by role
@@ -54,6 +54,7 @@ func newTelemetry(tp trace.TracerProvider, mp metric.MeterProvider) (*telemetry,
 		turns:     m.counter("agentrl.turns", "{turn}", "Model turns."),
 		tokens:    m.counter("agentrl.tokens", "{token}", "Tokens of model turns."),
 		segments:  m.counter("agentrl.segments", "{segment}", "Token sequences that rollouts left."),
+		rewrites:  m.counter("agentrl.rewrites", "{rewrite}", "Canonicalisations of what clients sent and replayed."),
 		aborts:    m.counter("agentrl.aborts", "{rollout}", "Rollouts that were aborted."),
 		retries:   m.counter("agentrl.retries", "{retry}", "What was tried again."),
 		sandboxes: m.gauge("agentrl.sandboxes.live", "{sandbox}", "Sandboxes alive."),
@@ -163,9 +164,13 @@ func (t *telemetry) turn(ctx context.Context, info adapter.TurnInfo) {
 	}
 }
 
-// segmentsOf counts a rollout's token sequences by why they were split.
-func (t *telemetry) segmentsOf(ctx context.Context, segs []trajectory.Segment) {
-	for _, seg := range segs {
+// sessionOf counts a rollout's token sequences by why they were split, and the
+// canonicalisations of its requests by name.
+func (t *telemetry) sessionOf(ctx context.Context, rec adapter.Record) {
+	for name, n := range rec.Rewrites {
+		t.rewrites.Add(ctx, int64(n), metric.WithAttributes(attribute.String("name", name)))
+	}
+	for _, seg := range rec.Segments {
 		why := ""
 		if seg.Split != nil {
 			why = seg.Split.Cause

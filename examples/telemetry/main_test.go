@@ -52,7 +52,11 @@ func work(t *testing.T, p *Providers) {
 		Harness: &harnesstest.Fake{OnRun: func(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
 			return harness.Report{Outcome: harness.Finished}, sb.WriteFile(ctx, job.Workdir+"/ANSWER", sandbox.AgentUser, strings.NewReader("42"))
 		}},
-		Adapter: &turning{Adapter: &adaptertest.Fake{}},
+		Adapter: &turning{Adapter: &adaptertest.Fake{Record: func(string, adapter.SessionOptions) adapter.Record {
+			rec := adaptertest.OneTurn()
+			rec.Rewrites = map[string]int{"developer_role": 3}
+			return rec
+		}}},
 	}
 	p.Wire(g)
 	row := agentrl.Sample{Metadata: map[string]any{"instance_id": "sum", "image": "any", "workdir": "/repo", "want": "42"}}

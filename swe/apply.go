@@ -16,6 +16,7 @@ import (
 type ApplyReport struct {
 	Tier      string   // "exact"; under drift also "3way", "loose", "fuzz"; "" when it was rejected
 	Drift     bool     // the base differs from the one that the patch was captured on, or that is not known
+	Drifted   []Drift  // where it differs, by path; nil when the patch does not say what it was captured on
 	Tree      string   // the tree after application, before protected paths were restored
 	Restored  []string // protected paths that the patch had changed
 	Rejection string   // what git said
@@ -60,6 +61,12 @@ type ApplyOptions struct {
 // report without Tier; an error is the sandbox's, or *OfficialError.
 func (g *Grading) Apply(ctx context.Context, p Patch, o ApplyOptions) (ApplyReport, error) {
 	report := ApplyReport{Drift: p.BaseTree != g.base}
+	if report.Drift && len(p.BaseList) > 0 {
+		var err error
+		if report.Drifted, err = g.drifted(ctx, p.BaseList); err != nil {
+			return report, err
+		}
+	}
 	if err := g.index(ctx, p, &report); err != nil || report.Tier == "" {
 		return report, err
 	}

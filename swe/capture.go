@@ -77,6 +77,9 @@ func (s snap) diff(ctx context.Context) (Patch, error) {
 	if p.Bytes, err = s.read(ctx, "patch", maxPatch); err != nil {
 		return Patch{}, err
 	}
+	if p.BaseList, err = s.read(ctx, "listing", maxPatch); err != nil {
+		return Patch{}, err
+	}
 	changes, err := parseRaw(b["raw"])
 	for _, c := range changes {
 		p.Files = append(p.Files, FileChange{c.path, c.status})

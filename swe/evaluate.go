@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -67,6 +68,9 @@ func rejection(p Patch, report ApplyReport, o GradeOptions) Outcome {
 // finish adds what is known of every graded patch.
 func (g *Grading) finish(p Patch, report ApplyReport, e Evaluation) Evaluation {
 	e.Apply, e.Tools = report, g.Tools
+	if n := len(report.Drifted); n > 0 {
+		e.Reason += fmt.Sprintf("; the base is not that of the capture: %d paths differ, %s", n, report.Drifted[0])
+	}
 	e.Tamper = append(e.Tamper, PatchSignals(p.Bytes)...)
 	slices.Sort(e.Tamper)
 	e.Tamper = slices.Compact(e.Tamper)

@@ -189,9 +189,15 @@ add_one() {
 	g update-index --add --remove --replace -- "$1" 2>/dev/null || printf '%s\0' "$1" >>"$SNAP/refused"
 }
 
+# listing TREE: its files, packed.
+listing() {
+	g ls-tree -r -z --full-tree "$1" | gzip -c >"$SNAP/listing"
+}
+
 # difference A B: the patch between two trees and its list of paths.
 difference() {
 	cd "$WD"
+	listing "$1"
 	g diff-tree -r -p --binary --full-index --no-renames --no-ext-diff --no-textconv --no-color --src-prefix=a/ --dst-prefix=b/ \
 		--unified=3 --inter-hunk-context=0 --submodule=short --diff-algorithm=myers --no-indent-heuristic --output="$SNAP/patch" "$1" "$2"
 	g diff-tree -r -z --raw --no-renames --no-abbrev "$1" "$2" >"$SNAP/raw"

@@ -143,6 +143,9 @@ func TestDrift(t *testing.T) {
 			if err != nil || report.Tier != c.tier {
 				t.Fatalf("%+v, %v, want tier %q", report, err, c.tier)
 			}
+			if moved := len(report.Drifted); (moved == 1) != (report.Drift && c.patch.BaseList != nil) || moved > 1 {
+				t.Errorf("drift %v, between %v", report.Drift, report.Drifted)
+			}
 			after := must(t, sb, "", "/srv/w", "cat big.txt pkg/calc.py | sha256sum; ls | grep -c rej || :")
 			if c.tier == "" && !strings.HasPrefix(after, before) {
 				t.Error("a rejected patch changed files")

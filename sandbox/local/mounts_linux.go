@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -132,6 +133,9 @@ func holdsFiles(place, kind string) bool {
 	case "proc", "sysfs", "cgroup", "cgroup2", "devpts", "devtmpfs", "mqueue", "autofs", "nsfs", "rpc_pipefs",
 		"binfmt_misc", "debugfs", "tracefs", "securityfs", "fusectl", "configfs", "hugetlbfs", "pstore", "bpf", "efivarfs":
 		return false
+	}
+	if kind == "overlay" && (path.Base(place) == "merged" || path.Base(place) == "rootfs") {
+		return false // the root of somebody's container, which comes and goes
 	}
 	info, err := os.Stat(place)
 	return err == nil && info.IsDir()

@@ -74,7 +74,8 @@ for part; do
 	copy:*) cp -RPp "$place" "$d/m$place" || : ;;
 	layer:*)
 		n=$((n + 1))
-		[ -d "$d/m$place" ] || mkdir "$d/m$place"
+		[ -d "$place" ] || continue # unmounted since
+		[ -d "$d/m$place" ] || mkdir -p "$d/m$place"
 		why=$(layer "$place" 2>&1) || [ "$u" != "$d" ] || {
 			mount -t tmpfs -o mode=755 agentrl "$d/t"
 			u=$d/t

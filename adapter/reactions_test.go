@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agentrl-go/agentrl/adapter"
 )
@@ -19,8 +21,8 @@ import (
 // the client makes of it.
 type reaction struct {
 	name     string
-	reply    http.HandlerFunc
-	always   bool // reply to every request, not to the first only
+	reply    http.HandlerFunc // nil: no connection is taken, for 2 s or always
+	always   bool             // reply to every request, not to the first only
 	exit     int
 	requests int // 0 for any number
 	settings []string
@@ -62,6 +64,7 @@ const (
 	messageStart = `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"policy","content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":0}}}`
 	blockStart   = `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`
 	blockDelta   = `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"half of"}}`
+	blockStop    = `{"type":"content_block_stop","index":0}`
 )
 
 func failed(code string) string {
@@ -77,6 +80,10 @@ func incomplete(reason string) string {
 func (c *cliRig) provoke(t *testing.T, row reaction) *atomic.Int64 {
 	t.Helper()
 	var requests atomic.Int64
+	if row.reply == nil {
+		c.refuse(t, row.always)
+		return &requests
+	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && (requests.Add(1) == 1 || row.always) {
 			io.Copy(io.Discard, r.Body)
@@ -88,6 +95,29 @@ func (c *cliRig) provoke(t *testing.T, row reaction) *atomic.Int64 {
 	t.Cleanup(front.Close)
 	c.url = front.URL
 	return &requests
+}
+
+// refuse lets connections to the adapter be refused, for 2 s or always.
+func (c *cliRig) refuse(t *testing.T, always bool) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	c.url = "http://" + addr
+	if always {
+		return
+	}
+	late := time.AfterFunc(2*time.Second, func() {
+		if l, err := net.Listen("tcp", addr); err != nil {
+			t.Error(err)
+		} else {
+			http.Serve(l, c.server)
+		}
+	})
+	t.Cleanup(func() { late.Stop() })
 }
 
 // checkReaction compares what a client did with the row.
@@ -103,11 +133,10 @@ func (c *cliRig) checkReaction(t *testing.T, row reaction, code int, requests in
 	t.Logf("figure: %s: exit %d, %d requests", row.name, code, requests)
 }
 
-// Not provoked: no headers for 360 s and headers followed by 300 s of silence,
-// which the adapter's signs of life rule out (the soak test shows it); a refused
-// connection, since 401, 429, 5xx and a reset take the same way.
+// TestClaudeCodeReactions is the table of errors of Claude Code.
 func TestClaudeCodeReactions(t *testing.T) {
 	path := newest(t)
+	t.Log("figure: not provoked: no headers for 360 s, and headers followed by 300 s of silence: the adapter's signs of life rule both out, which the soak test shows")
 	const fast = "CLAUDE_CODE_MAX_RETRIES=2"
 	for _, row := range []reaction{
 		{"400", status(400), true, 1, 1, nil},
@@ -120,6 +149,7 @@ func TestClaudeCodeReactions(t *testing.T) {
 		{"503 always", status(503), true, 1, 3, []string{fast}},
 		{"reset before the stream", reset, false, 0, 2, nil},
 		{"reset inside the stream", events(true, messageStart, blockStart, blockDelta), false, 0, 2, nil},
+		{"refused connection for 2 s", nil, false, 0, 0, nil},
 		{"404 always", status(404), true, 1, 2, nil},
 		{"503 and x-should-retry false", status(503, "X-Should-Retry", "false"), true, 1, 1, nil},
 		{"400 and x-should-retry true", status(400, "X-Should-Retry", "true"), false, 0, 2, nil},
@@ -139,10 +169,26 @@ func TestClaudeCodeReactions(t *testing.T) {
 	}
 }
 
-// Not provoked: an unreachable server, which by default is waited for without
-// end.
+// TestOlderClaudeCodeTakesAFragment for the whole answer when a stream ends
+// cleanly in its middle: why no stream of the adapter does.
+func TestOlderClaudeCodeTakesAFragment(t *testing.T) {
+	path := cli(t, "claude-"+claudes[0])
+	c := newCLIRig(t, func(string) string { return "Done." })
+	requests := c.provoke(t, reaction{name: "clean end in mid-stream", reply: events(false, messageStart, blockStart, blockDelta, blockStop)})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ses := c.open("s", adapter.SessionOptions{})
+	code, out := run(t, c.claude(ctx, path, ses.Token, task))
+	if rec := c.finish("s"); code != 0 || requests.Load() != 1 || rec.Turns != 0 {
+		t.Errorf("exit %d after %d requests, %d turns, want 0 after 1 with none; output:\n%s", code, requests.Load(), rec.Turns, lastBytes(out, 1500))
+	}
+	t.Logf("figure: clean end in mid-stream, %s: exit %d, %d requests", claudes[0], code, requests.Load())
+}
+
+// TestCodexReactions is the table of errors of Codex.
 func TestCodexReactions(t *testing.T) {
 	path := codexPath(t)
+	t.Log("figure: not provoked: an unreachable server with unbounded_connection_retries, Codex's default: it is waited for without end")
 	for _, row := range []reaction{
 		{"400", status(400), true, 1, 1, nil},
 		{"401 always", status(401), true, 1, 6, nil},
@@ -157,6 +203,8 @@ func TestCodexReactions(t *testing.T) {
 		{"error event once", events(true, `{"type":"error","error":{"message":"m"}}`), false, 0, 2, nil},
 		{"end without completed", events(false, `{"type":"response.created","response":{"id":"r"}}`), false, 0, 2, nil},
 		{"reset once", reset, false, 0, 2, nil},
+		{"refused connection for 2 s", nil, false, 0, 0, nil},
+		{"unreachable, bounded retries", nil, true, 1, 0, nil},
 		{"403 once", status(403), false, 0, 2, nil},
 		{"404 once", status(404), false, 0, 2, nil},
 		{"429 once, retry-after", status(429, "Retry-After", "1"), false, 0, 2, nil},

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -27,12 +26,12 @@ import (
 // and their verdict is brought out by a request of its own: nothing that the
 // job does forges or hides it.
 func RunWatched(ctx context.Context, sb sandbox.Sandbox, d sandbox.Detached, baseURL string) (sandbox.Exit, error) {
-	if err := Dial(ctx, sb, baseURL); err != nil {
-		return sandbox.Exit{Code: 1}, err
-	}
-	w, err := newWatch(ctx, sb, baseURL)
+	w, err := newWatch(ctx, sb, d.Log, baseURL)
 	if err != nil {
 		return sandbox.Exit{}, err
+	}
+	if err := Dial(ctx, sb, baseURL); err != nil {
+		return sandbox.Exit{Code: 1}, errors.Join(err, w.remove(ctx))
 	}
 	watching, end := context.WithCancel(ctx)
 	defer end()
@@ -81,15 +80,19 @@ type watch struct {
 	flag string // a file that is there as long as the watch goes on: some backends do not end a command whose caller has left
 }
 
-func newWatch(ctx context.Context, sb sandbox.Sandbox, baseURL string) (*watch, error) {
+// newWatch also removes a log of a former run, which must not be taken for that
+// of a job that does not start.
+func newWatch(ctx context.Context, sb sandbox.Sandbox, log, baseURL string) (*watch, error) {
 	env, err := dialEnv(baseURL)
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{sb: sb, url: baseURL, flag: Home + "/run/watch-" + rand.Text()}
-	w.env = maps.Clone(env)
-	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Replayable: true, Script: fmt.Sprintf(
-		"f=%s; mkdir -p \"${f%%/*}\" && chmod 755 \"${f%%/*}\" && : >\"$f\"", sandbox.Path(w.flag))})
+	w := &watch{sb: sb, url: baseURL, env: env, flag: Home + "/run/watch-" + rand.Text()}
+	script := fmt.Sprintf("f=%s; mkdir -p \"${f%%/*}\" && chmod 755 \"${f%%/*}\" && : >\"$f\"", sandbox.Path(w.flag))
+	if log != "" {
+		script += " && rm -f " + sandbox.Path(log)
+	}
+	_, err = sandbox.Output(ctx, sb, sandbox.Cmd{Script: script, Replayable: true})
 	if err != nil {
 		return nil, fmt.Errorf("watch the adapter: %w", err)
 	}

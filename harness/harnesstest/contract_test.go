@@ -114,9 +114,7 @@ func TestCodex(t *testing.T) {
 			return made(t, h, err)
 		},
 		Nested: "/opt/agentrl/bin/codex exec --skip-git-repo-check -",
-		// An answer cut by length is a whole one to Codex, for which an
-		// incomplete response is fatal.
-		Outcomes: map[string]harness.Outcome{"gave up": harness.Finished},
+		Otherwise: map[string]harnesstest.Ending{"gave up": {harness.Finished, "a cut answer is passed on as a whole one: an incomplete response is fatal to Codex"}},
 	})
 }
 
@@ -169,18 +167,15 @@ while True:
         messages.append({"role": "tool", "tool_call_id": c["id"], "content": out})
 EOF`
 
-// A shell command's exit status is all that it says: what went wrong is its
-// own affair.
 func TestShell(t *testing.T) {
 	t.Parallel()
+	failed := harnesstest.Ending{Outcome: harness.GaveUp, Why: "the exit status is all that a shell command says"}
 	eachBackend(t, harnesstest.Contract{
 		New: func(t testing.TB) harness.Harness {
 			h, err := shell.New(bashLoop, "")
 			return made(t, h, err)
 		},
-		Outcomes: map[string]harness.Outcome{
-			"max turns": harness.GaveUp, "context exhausted": harness.GaveUp, "refused": harness.GaveUp, "crashed": harness.GaveUp,
-		},
+		Otherwise: map[string]harnesstest.Ending{"max turns": failed, "context exhausted": failed, "refused": failed, "crashed": failed},
 	})
 }
 

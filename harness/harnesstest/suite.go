@@ -46,11 +46,17 @@ type Contract struct {
 	// Nested is a command that starts another such agent on the prompt at its
 	// standard input. "" for agents of which none can be started.
 	Nested string
-	// Outcomes are those of cells that end otherwise than their name says.
-	Outcomes map[string]harness.Outcome
+	// Otherwise are the cells that end otherwise than their name says, and why.
+	Otherwise map[string]Ending
 	// Unsupported names cells that the harness cannot have, and why. They are
 	// logged and not run.
 	Unsupported map[string]string
+}
+
+// An Ending is how a cell ends, and why so.
+type Ending struct {
+	Outcome harness.Outcome
+	Why     string
 }
 
 // Test runs the contract of harness.Harness, one subtest a cell, in one
@@ -216,8 +222,9 @@ func (b *bench) begin(t testing.TB, name string, m Model) *run {
 // that nothing of it is alive.
 func (r *run) run(want harness.Outcome) harness.Report {
 	r.t.Helper()
-	if other, ok := r.b.c.Outcomes[r.name]; ok {
-		want = other
+	if other, ok := r.b.c.Otherwise[r.name]; ok {
+		want = other.Outcome
+		r.t.Logf("figure: %s: otherwise: %s", r.name, other.Why)
 	}
 	start := time.Now()
 	report, err := r.b.h.Run(r.t.Context(), r.b.box, r.job)

@@ -54,6 +54,7 @@ tables() {
 		name = $2; sub(/:.*/, "", name)
 		if ($2 ~ /^install /) { split($2, w, " "); install[$1] = w[3] " s, " w[6] " MB; warm " w[9] " s, " w[12] " MB" }
 		else if ($2 ~ /^peak RSS/) { split($2, w, " "); rss[$1] = w[3] " MB" }
+		else if ($2 ~ /: otherwise: /) { why = $2; sub(/.*: otherwise: /, "", why); note[$1] = note[$1] "; " name ": " why }
 		else if ($2 ~ /: empty: /) { cell[$1, name] = "empty"; why = $2; sub(/.*: empty: /, "", why); note[$1] = note[$1] "; " name ": " why }
 		else if ($2 ~ /, exit [0-9]+/) {
 			split($2, w, /: |, exit |, |;/); cell[$1, name] = w[2] " (" w[3] (w[4] == "exited" ? "" : ", " w[4]) ")"

@@ -71,15 +71,14 @@ func run(ctx context.Context, o options, g *agentrl.Generator, stdout io.Writer)
 	if err != nil {
 		return err
 	}
-	known, err := readCache(o.cache)
+	before, cache, err := grading.Resume[verdict](o.cache)
 	if err != nil {
 		return err
 	}
-	cache, err := os.OpenFile(o.cache, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
+	p := &preflight{o: o, g: g, known: map[string]verdict{}, cache: cache, out: stdout}
+	for _, v := range before {
+		p.known[v.Key] = v
 	}
-	p := &preflight{o: o, g: g, known: known, cache: cache, out: stdout}
 	verdicts := make([]verdict, len(rows))
 	var group errgroup.Group
 	group.SetLimit(o.parallel)
@@ -93,15 +92,6 @@ func run(ctx context.Context, o options, g *agentrl.Generator, stdout io.Writer)
 		return err
 	}
 	return divide(o, rows, verdicts)
-}
-
-func readCache(path string) (map[string]verdict, error) {
-	list, err := grading.ReadLines[verdict](path)
-	known := map[string]verdict{}
-	for _, v := range list {
-		known[v.Key] = v
-	}
-	return known, err
 }
 
 // divide writes the rows into the two files.

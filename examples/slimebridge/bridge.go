@@ -77,6 +77,9 @@ func (f *failure) Error() string { return f.Kind + ": " + f.Text }
 // only once the body was read to its end.
 func (b *bridge) generate(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		err = fmt.Errorf("it is larger than %d MiB: take what the rollout does not need out of the row", maxBody>>20)
+	}
 	if err != nil {
 		refuse(w, &failure{http.StatusBadRequest, "bad_request", "request body: " + err.Error()})
 		return

@@ -86,8 +86,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	w.tally.print(out)
 	err = errors.Join(err, w.tally.wrong())
-	if ctx.Err() == nil {
-		err = errors.Join(err, watch.judge())
+	if growth := watch.judge(); ctx.Err() == nil {
+		err = errors.Join(err, growth)
 	}
 	return err
 }

@@ -4,11 +4,7 @@
 package grading
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/agentrl-go/agentrl"
@@ -66,32 +62,6 @@ func newProvider(name string) (sandbox.Provider, error) {
 		return e2b.New(e2b.Options{APIKey: os.Getenv("E2B_API_KEY"), Domain: os.Getenv("E2B_DOMAIN")})
 	}
 	return nil, fmt.Errorf("-sandbox %q: want local, docker or e2b", name)
-}
-
-// ReadLines reads a file of JSON lines. A missing file has none.
-func ReadLines[T any](path string) ([]T, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var out []T
-	dec := json.NewDecoder(bufio.NewReaderSize(f, 1<<20))
-	for {
-		var v T
-		switch err := dec.Decode(&v); {
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return out, nil // a line that was being written when the process died
-		case err != nil:
-			return nil, fmt.Errorf("%s, value %d: %w", path, len(out)+1, err)
-		}
-		out = append(out, v)
-	}
 }
 
 // ID is a row's instance id, for people.

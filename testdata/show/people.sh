@@ -5,7 +5,8 @@
 export AGENTRL_CHROMIUM=${AGENTRL_CHROMIUM:-chromium}
 show_test "preflight: all is well" ./examples/doctor TestAllIsWell
 show_test "preflight: each fault is named, and nothing else" ./examples/doctor TestEachFaultIsNamedAndNothingElse
-show_cmd "telemetry: spans, metrics, dashboard" sh -c 'cd examples/telemetry && go test -count=1 -v . | grep -o "figure: .*" | sed "s/figure: //" | paste -sd";" | grep spans'
+show_cmd "telemetry: spans, metrics, dashboard" sh -c 'cd examples/telemetry && go test -count=1 -v -run "Span|Dashboard" . | grep -o "figure: .*" | sed "s/figure: //" | paste -sd";" | grep spans'
+show_cmd "telemetry: a collector decodes what is exported over OTLP" sh -c 'cd examples/telemetry && go test -count=1 -v -run Collector . | grep -o "figure: .*" | sed "s/figure: //"'
 show_bench "telemetry: overhead without a provider, a whole rollout" . BenchmarkTelemetryWithoutProvider -benchmem
 show_test "run record: whole, versioned, atomic; of failures too" . '^TestRunRecord'
 show_test "run record: a disk that refuses is a warning" . '^TestRunDirThatCannotBeWritten$'
@@ -25,6 +26,11 @@ show_test "slime bridge: cancellation" ./examples/slimebridge TestCancellation
 show_test "slime bridge: a service that dies, a client that vanishes" ./examples/slimebridge 'TestServiceThatDies|TestClientThatVanishes'
 show_test "slime bridge: clear errors" ./examples/slimebridge TestClearErrors
 show_test "slime bridge: top-p ids and routed experts on every sample" ./examples/slimebridge 'TestReplay|TestTopP|TestExperts'
+show_test "slime bridge: prefix_cache_info and spec_info on every sample" ./examples/slimebridge 'TestSpec|TestInfos'
+show_test "soak: nothing is left; SIGTERM in the middle" ./examples/soak .
+show_test "bad input: half-written JSONL, a row of 100 MB" ./examples/internal/grading '^(TestLines.*|TestResume.*|TestRowOf100MB)$'
+show_test "bad input: a row of 100 MB through the bridge" ./examples/slimebridge TestBigRows
+show_test "bad input: records and recordings that are broken or of another version" . '^(TestRunRecordsThatAreBroken|TestRecordingsThatAreBroken)$'
 show_test "documentation: codes, abort reasons, links" . TestGuide
 
 finish

@@ -6,7 +6,7 @@ export AGENTRL_CHROMIUM=${AGENTRL_CHROMIUM:-chromium}
 show_test "preflight: all is well" ./examples/doctor TestAllIsWell
 show_test "preflight: each fault is named, and nothing else" ./examples/doctor TestEachFaultIsNamedAndNothingElse
 show_cmd "telemetry: spans, metrics, dashboard" sh -c 'cd examples/telemetry && go test -count=1 -v -run "Span|Dashboard" . | grep -o "figure: .*" | sed "s/figure: //" | paste -sd";" | grep spans'
-show_cmd "telemetry: a collector decodes what is exported over OTLP" sh -c 'cd examples/telemetry && go test -count=1 -v -run Collector . | grep -o "figure: .*" | sed "s/figure: //"'
+show_cmd "telemetry: a collector decodes what is exported over OTLP" sh -c 'cd examples/telemetry && go test -count=1 -v -run Collector . | sed -n "s/.*figure: //p" | grep .'
 show_bench "telemetry: overhead without a provider, a whole rollout" . BenchmarkTelemetryWithoutProvider -benchmem
 show_test "run record: whole, versioned, atomic; of failures too" . '^TestRunRecord'
 show_test "run record: a disk that refuses is a warning" . '^TestRunDirThatCannotBeWritten$'

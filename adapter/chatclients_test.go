@@ -3,7 +3,6 @@
 package adapter_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,10 +22,7 @@ func TestPiContinuesTheVeryIDs(t *testing.T) {
 			think("done", "Fixed."),
 		)(prompt)
 	})
-	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	code, out := run(t, c.pi(ctx, path, ses.Token, task))
+	code, out := c.play(t, c.pi, path)
 	rec := c.checkRun(t, code, out, 1)
 	if rec.Turns != 6 {
 		t.Errorf("%d turns, want 6; output:\n%s", rec.Turns, lastBytes(out, 3000))
@@ -52,10 +48,7 @@ func TestOpencodeContinuesTheVeryIDs(t *testing.T) {
 			think("done", "Fixed."),
 		)(prompt)
 	})
-	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	code, out := run(t, c.opencode(ctx, path, ses.Token, task))
+	code, out := c.play(t, c.opencode, path)
 	rec := c.checkRun(t, code, out, 1+c.titles())
 	if rec.Turns != 6 {
 		t.Errorf("%d turns, want 6; output:\n%s", rec.Turns, lastBytes(out, 3000))

@@ -3,7 +3,6 @@
 package adapter_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,10 +41,7 @@ func TestClaudeCodeFixesABug(t *testing.T) {
 				think("Done.", "Fixed add()."),
 			)(prompt)
 		})
-		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		code, out := run(t, c.claude(ctx, path, ses.Token, task))
+		code, out := c.play(t, c.claude, path)
 		rec := c.checkRun(t, code, out, 1)
 		if fixed, _ := os.ReadFile(filepath.Join(c.dir, "calc.py")); !strings.Contains(string(fixed), "a + b") {
 			t.Errorf("calc.py is %q; output:\n%s", fixed, lastBytes(out, 3000))
@@ -82,10 +78,7 @@ func TestClaudeCodeRewritesAreNoForks(t *testing.T) {
 	eachClaude(t, func(t *testing.T, path string) {
 		var c *cliRig
 		c = newCLIRig(t, func(prompt string) string { return script(c.dir, rewritten(c.dir)...)(prompt) })
-		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		code, out := run(t, c.claude(ctx, path, ses.Token, task))
+		code, out := c.play(t, c.claude, path)
 		rec := c.checkRun(t, code, out, 1)
 		if want := len(rewritten("")); rec.Turns != want {
 			t.Errorf("%d turns, want %d; output:\n%s", rec.Turns, want, lastBytes(out, 3000))
@@ -135,10 +128,7 @@ func TestClaudeCodeRunsNoMalformedCall(t *testing.T) {
 	eachClaude(t, func(t *testing.T, path string) {
 		var c *cliRig
 		c = newCLIRig(t, func(prompt string) string { return script(c.dir, malformed(c.dir, "Bash", "command")...)(prompt) })
-		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		code, out := run(t, c.claude(ctx, path, ses.Token, task))
+		code, out := c.play(t, c.claude, path)
 		rec := c.checkRun(t, code, out, 1)
 		if ran := executed(t, c.dir); len(ran) > 0 {
 			t.Errorf("executed: %v", ran)
@@ -164,10 +154,7 @@ func TestClaudeCodeSubagents(t *testing.T) {
 				"All done.",
 			)(prompt)
 		})
-		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		code, out := run(t, c.claude(ctx, path, ses.Token, task))
+		code, out := c.play(t, c.claude, path)
 		rec := c.checkRun(t, code, out, 3)
 		labels := map[chat.Kind]int{}
 		for _, seg := range rec.Segments {
@@ -193,10 +180,7 @@ func TestClaudeCodeCompacts(t *testing.T) {
 			}
 			return call("Bash", fmt.Sprintf(`{"command": "seq %d000 %d900", "description": "e"}`, turnsSaid(prompt)+1, turnsSaid(prompt)+1))
 		}, func(s *cliSetup) { s.maxContext = 60000 })
-		ses := c.open("s", optionsFor(t))
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		code, out := run(t, c.claude(ctx, path, ses.Token, task))
+		code, out := c.play(t, c.claude, path)
 		rec := c.checkRun(t, code, out, 2)
 		labels := map[chat.Kind]int{}
 		for _, turn := range rec.Segments {

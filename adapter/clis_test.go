@@ -195,7 +195,7 @@ func (c *cliRig) codex(ctx context.Context, path, token, prompt string, lines ..
 }
 
 // pi prepares pi.
-func (c *cliRig) pi(ctx context.Context, path, token, prompt string) *exec.Cmd {
+func (c *cliRig) pi(ctx context.Context, path, token, prompt string, env ...string) *exec.Cmd {
 	dir := filepath.Join(c.home, ".pi", "agent")
 	os.MkdirAll(dir, 0o755)
 	models := map[string]any{"providers": map[string]any{"policy": map[string]any{
@@ -209,11 +209,11 @@ func (c *cliRig) pi(ctx context.Context, path, token, prompt string) *exec.Cmd {
 		os.Chown(filepath.Join(c.home, ".pi"), nobody, nobody)
 		os.Chown(dir, nobody, nobody)
 	}
-	return c.command(ctx, []string{"PI_OFFLINE=1"}, "node", path, "-p", "--provider", "policy", "--model", "policy", "--no-session", prompt)
+	return c.command(ctx, append(env, "PI_OFFLINE=1"), "node", path, "-p", "--provider", "policy", "--model", "policy", "--no-session", prompt)
 }
 
 // opencode prepares opencode.
-func (c *cliRig) opencode(ctx context.Context, path, token, prompt string) *exec.Cmd {
+func (c *cliRig) opencode(ctx context.Context, path, token, prompt string, env ...string) *exec.Cmd {
 	config, _ := json.Marshal(map[string]any{
 		"model": "policy/policy", "small_model": "policy/policy", "share": "disabled", "autoupdate": false, "snapshot": false,
 		"permission": map[string]any{"edit": "allow", "bash": "allow", "webfetch": "deny", "external_directory": "allow", "doom_loop": "allow"},
@@ -223,11 +223,24 @@ func (c *cliRig) opencode(ctx context.Context, path, token, prompt string) *exec
 				"limit": map[string]any{"context": 100000, "output": 8192}}},
 		}},
 	})
-	env := []string{
-		"OPENCODE_CONFIG_CONTENT=" + string(config), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+	env = append(env,
+		"OPENCODE_CONFIG_CONTENT="+string(config), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_TERMINAL_TITLE=1",
-	}
+	)
 	return c.command(ctx, env, path, "run", "--format", "json", "--model", "policy/policy", prompt)
+}
+
+// A launch prepares a CLI; its settings are variables of the environment, or for
+// Codex lines of configuration.
+type launch func(ctx context.Context, path, token, prompt string, settings ...string) *exec.Cmd
+
+// play has a CLI work on the task in a session "s", to its end.
+func (c *cliRig) play(t *testing.T, l launch, path string, settings ...string) (code int, out string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ses := c.open("s", optionsFor(t))
+	return run(t, l(ctx, path, ses.Token, task, settings...))
 }
 
 // run runs a CLI to its end and returns its exit code and output.

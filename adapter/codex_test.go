@@ -3,7 +3,6 @@
 package adapter_test
 
 import (
-	"context"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -38,10 +37,7 @@ func TestCodexContinuesTheVeryIDs(t *testing.T) {
 	path := codexPath(t)
 	var c *cliRig
 	c = newCLIRig(t, func(prompt string) string { return script(c.dir, codexCorners(c.dir)...)(prompt) })
-	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	code, out := run(t, c.codex(ctx, path, ses.Token, task))
+	code, out := c.play(t, c.codex, path)
 	rec := c.checkRun(t, code, out, 1)
 	if want := len(codexCorners("")); rec.Turns != want {
 		t.Errorf("%d turns, want %d; output:\n%s", rec.Turns, want, lastBytes(out, 3000))
@@ -56,10 +52,7 @@ func TestCodexRunsNoMalformedCall(t *testing.T) {
 	path := codexPath(t)
 	var c *cliRig
 	c = newCLIRig(t, func(prompt string) string { return script(c.dir, malformed(c.dir, "exec_command", "cmd")...)(prompt) })
-	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	code, out := run(t, c.codex(ctx, path, ses.Token, task))
+	code, out := c.play(t, c.codex, path)
 	rec := c.checkRun(t, code, out, 1)
 	if ran := executed(t, c.dir); len(ran) > 0 || rec.Turns != 26 {
 		t.Errorf("%d turns, want 26; executed: %v; output:\n%s", rec.Turns, ran, lastBytes(out, 3000))
@@ -93,10 +86,7 @@ func TestCodexSubagentAndCompaction(t *testing.T) {
 			return call("exec_command", fmt.Sprintf(`{"cmd": "seq %d000 %d900"}`, n, n))
 		}
 	})
-	ses := c.open("s", optionsFor(t))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	code, out := run(t, c.codex(ctx, path, ses.Token, task, "model_context_window = 40000"))
+	code, out := c.play(t, c.codex, path, "model_context_window = 40000")
 	rec := c.checkRun(t, code, out, 4)
 	kinds, labels := map[chat.Kind]int{}, map[chat.Kind]int{}
 	for _, seg := range rec.Segments {
@@ -145,10 +135,7 @@ func TestCodexAfterABrokenStream(t *testing.T) {
 			front := httptest.NewServer(b)
 			defer front.Close()
 			c.url = front.URL
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			ses := c.open("s", optionsFor(t))
-			code, out := run(t, c.codex(ctx, path, ses.Token, task))
+			code, out := c.play(t, c.codex, path)
 			ran, _ := os.ReadFile(filepath.Join(c.dir, "RAN"))
 			rec := c.finish("s")
 			want := row.ran

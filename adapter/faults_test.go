@@ -5,9 +5,12 @@ package adapter_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,7 +28,8 @@ func TestKilledClientFreesTheEngine(t *testing.T) {
 	for _, routed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("routed %v", routed), func(t *testing.T) {
 			c := newCLIRig(t, func(string) string { return strings.Repeat("word ", 4000) }, func(s *cliSetup) {
-				s.routed, s.engine.PerToken, s.engine.DisconnectPoll = routed, 20*time.Millisecond, 4*time.Second
+				// An engine that finds out by itself does so after a minute here.
+				s.routed, s.engine.PerToken, s.engine.DisconnectPoll = routed, 20*time.Millisecond, time.Minute
 			})
 			ses := c.open("s", optionsFor(t))
 			cmd := c.claude(context.Background(), path, ses.Token, task)
@@ -40,7 +44,7 @@ func TestKilledClientFreesTheEngine(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd.Wait()
-			if err := c.engine.WaitLive(0, time.Second); err != nil {
+			if err := c.engine.WaitLive(0, 30*time.Second); err != nil {
 				t.Fatal(err)
 			}
 			freed := time.Since(began)
@@ -120,65 +124,73 @@ func pauseLiveRuns(t *testing.T, length time.Duration) {
 	t.Logf("figure: %d live runs, engine empty %v after Pause, %v of pause, %d of %d turns recorded, %d with both weight versions", n, paused.Round(time.Millisecond), length, recorded, n*turns, mixed)
 }
 
-func TestSealedSessionEndsTheCLIAtOnce(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		path  string
-		codex bool
-	}{
-		{"claude", newest(t), false},
-		{"codex", codexPath(t), true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := newCLIRig(t, func(string) string { return "never said" })
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			ses := r.open("s", adapter.SessionOptions{})
-			r.finish("s")
-			began := time.Now()
-			cmd := r.claude(ctx, c.path, ses.Token, task)
-			if c.codex {
-				cmd = r.codex(ctx, c.path, ses.Token, task)
-			}
-			code, out := run(t, cmd)
-			if code != 1 || time.Since(began) > 20*time.Second {
-				t.Errorf("exit %d after %v, want 1 at once; output:\n%s", code, time.Since(began), lastBytes(out, 2000))
-			}
-			t.Logf("figure: %s exits %d after %v", c.name, code, time.Since(began).Round(100*time.Millisecond))
-		})
+// eachCLI runs a test with the newest Claude Code and with Codex.
+func eachCLI(t *testing.T, f func(t *testing.T, name, path string)) {
+	for name, path := range map[string]string{"claude": newest(t), "codex": codexPath(t)} {
+		t.Run(name, func(t *testing.T) { f(t, name, path) })
 	}
 }
 
-// TestSpentTimeEndsTheCLIAtOnce spends the time budget in the middle of a turn
-// whose signs of life the CLI has already seen.
-func TestSpentTimeEndsTheCLIAtOnce(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		path  string
-		codex bool
-	}{
-		{"claude", newest(t), false},
-		{"codex", codexPath(t), true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := newCLIRig(t, func(string) string { return "never said" }, func(s *cliSetup) { s.engine.PerToken = time.Hour })
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			const budget = 12 * time.Second // longer than the first sign of life takes
-			ses := r.open("s", adapter.SessionOptions{MaxTime: budget})
-			began := time.Now()
-			cmd := r.claude(ctx, c.path, ses.Token, task)
-			if c.codex {
-				cmd = r.codex(ctx, c.path, ses.Token, task)
-			}
-			code, out := run(t, cmd)
-			if took := time.Since(began); code != 1 || took > budget+time.Minute {
-				t.Errorf("exit %d after %v, want 1 at once after %v; output:\n%s", code, took, budget, lastBytes(out, 2000))
-			}
-			if rec := r.finish("s"); rec.Budget != "time" || rec.Turns != 0 {
-				t.Errorf("budget %q, %d turns", rec.Budget, rec.Turns)
-			}
-			t.Logf("figure: %s exits %d %v after its first call, of %v", c.name, code, time.Since(began).Round(100*time.Millisecond), budget)
-		})
+// launcher prepares the CLI of eachCLI.
+func (c *cliRig) launcher(name string) launch {
+	if name == "codex" {
+		return c.codex
 	}
+	return c.claude
+}
+
+// counted puts a front before the adapter that counts the requests for turns.
+func (c *cliRig) counted(t *testing.T) *atomic.Int64 {
+	t.Helper()
+	var requests atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			requests.Add(1)
+		}
+		c.server.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	c.url = front.URL
+	return &requests
+}
+
+// TestSealedSessionEndsTheCLIAtOnce: one request, and none after it.
+func TestSealedSessionEndsTheCLIAtOnce(t *testing.T) {
+	eachCLI(t, func(t *testing.T, name, path string) {
+		r := newCLIRig(t, func(string) string { return "never said" })
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		requests := r.counted(t)
+		ses := r.open("s", adapter.SessionOptions{})
+		r.finish("s")
+		began := time.Now()
+		code, out := run(t, r.launcher(name)(ctx, path, ses.Token, task))
+		if code != 1 || requests.Load() != 1 {
+			t.Errorf("exit %d after %d requests, want 1 after 1; output:\n%s", code, requests.Load(), lastBytes(out, 2000))
+		}
+		t.Logf("figure: %s exits %d after %d request and %v", name, code, requests.Load(), time.Since(began).Round(100*time.Millisecond))
+	})
+}
+
+// TestSpentTimeEndsTheCLIAtOnce spends the time budget in the middle of a turn
+// whose signs of life the CLI has already seen: Claude Code asks once more,
+// without a stream, and is refused.
+func TestSpentTimeEndsTheCLIAtOnce(t *testing.T) {
+	eachCLI(t, func(t *testing.T, name, path string) {
+		r := newCLIRig(t, func(string) string { return "never said" }, func(s *cliSetup) { s.engine.PerToken = time.Hour })
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		const budget = 12 * time.Second // longer than the first sign of life takes
+		requests := r.counted(t)
+		ses := r.open("s", adapter.SessionOptions{MaxTime: budget})
+		began := time.Now()
+		code, out := run(t, r.launcher(name)(ctx, path, ses.Token, task))
+		if code != 1 || requests.Load() > 2 {
+			t.Errorf("exit %d after %d requests, want 1 after 2 at most; output:\n%s", code, requests.Load(), lastBytes(out, 2000))
+		}
+		if rec := r.finish("s"); rec.Budget != "time" || rec.Turns != 0 {
+			t.Errorf("budget %q, %d turns", rec.Budget, rec.Turns)
+		}
+		t.Logf("figure: %s exits %d after %d requests and %v, with a budget of %v", name, code, requests.Load(), time.Since(began).Round(100*time.Millisecond), budget)
+	})
 }

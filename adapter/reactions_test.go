@@ -3,7 +3,6 @@
 package adapter_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -13,8 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/agentrl-go/agentrl/adapter"
 )
 
 // A reaction is a row of the tables of errors: what a server replies, and what
@@ -160,10 +157,7 @@ func TestClaudeCodeReactions(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			c := newCLIRig(t, func(string) string { return "Done." })
 			requests := c.provoke(t, row)
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			ses := c.open("s", adapter.SessionOptions{})
-			code, out := run(t, c.claude(ctx, path, ses.Token, task, row.settings...))
+			code, out := c.play(t, c.claude, path, row.settings...)
 			c.checkReaction(t, row, code, requests.Load(), out)
 		})
 	}
@@ -175,10 +169,7 @@ func TestOlderClaudeCodeTakesAFragment(t *testing.T) {
 	path := cli(t, "claude-"+claudes[0])
 	c := newCLIRig(t, func(string) string { return "Done." })
 	requests := c.provoke(t, reaction{name: "clean end in mid-stream", reply: events(false, messageStart, blockStart, blockDelta, blockStop)})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	ses := c.open("s", adapter.SessionOptions{})
-	code, out := run(t, c.claude(ctx, path, ses.Token, task))
+	code, out := c.play(t, c.claude, path)
 	if rec := c.finish("s"); code != 0 || requests.Load() != 1 || rec.Turns != 0 {
 		t.Errorf("exit %d after %d requests, %d turns, want 0 after 1 with none; output:\n%s", code, requests.Load(), rec.Turns, lastBytes(out, 1500))
 	}
@@ -215,10 +206,7 @@ func TestCodexReactions(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			c := newCLIRig(t, func(string) string { return "Done." })
 			requests := c.provoke(t, row)
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			ses := c.open("s", adapter.SessionOptions{})
-			code, out := run(t, c.codex(ctx, path, ses.Token, task, row.settings...))
+			code, out := c.play(t, c.codex, path, row.settings...)
 			c.checkReaction(t, row, code, requests.Load(), out)
 		})
 	}

@@ -57,14 +57,11 @@ func TestStabilityTable(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var c *cliRig
 			c = newCLIRig(t, func(prompt string) string { return script(c.dir, row.script(c.dir)...)(prompt) })
-			ses := c.open("s", optionsFor(t))
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			cmd := c.claude(ctx, newest(t), ses.Token, task, row.set...)
+			cmd, path := launch(c.claude), newest(t)
 			if row.codex {
-				cmd = c.codex(ctx, codexPath(t), ses.Token, task, row.set...)
+				cmd, path = c.codex, codexPath(t)
 			}
-			code, out := run(t, cmd)
+			code, out := c.play(t, cmd, path, row.set...)
 			rec := c.checkRun(t, code, out, 1)
 			t.Logf("figure: %s: %d/%d stable, rewrites %v", row.name, rec.Turns-roots(c.engine.Log()), rec.Turns-1, rec.Rewrites)
 		})

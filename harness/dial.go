@@ -70,8 +70,9 @@ const (
 
 // reachFunctions try what there is, the next where one could not run: a tool
 // that is broken or killed says nothing about the network. curl alone also
-// tells an adapter that is busy, which has taken the connection, and a gateway
-// that has lost its way to the adapter. Debian's bash of old has no /dev/tcp.
+// tells an adapter that is busy, which has taken the connection or let a
+// gateway wait (504), and a gateway that has lost its way to the adapter.
+// Debian's bash of old has no /dev/tcp.
 const reachFunctions = `unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
 has() { command -v "$1" >/dev/null; }
 # timed SECONDS COMMAND...: 99 when it takes longer, its start on a busy machine included
@@ -98,7 +99,10 @@ by_curl() {
 	why=${why%%
 *}
 	case $c in
-	0) case $got in 5*) why="a gateway there answers ${got% *}"; return 1 ;; esac; return 0 ;;
+	0)
+		why="a gateway there answers ${got% *}"
+		case $got in 504*) return "${BUSY:-0}" ;; 5*) return 1 ;; esac
+		return 0 ;;
 	28) case ${got#* } in *[1-9]*) return "${BUSY:-0}" ;; esac; return 1 ;;
 	5|6|7|16|35|52|55|56|58|60|77|83|91) return 1 ;;
 	esac

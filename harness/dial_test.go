@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -112,11 +113,14 @@ func TestDialBlackHole(t *testing.T) {
 }
 
 func TestDialGateway(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
-	t.Cleanup(server.Close)
-	err := harness.Dial(t.Context(), boxWith(t, "curl"), server.URL)
-	if err == nil || !strings.Contains(err.Error(), "502") {
-		t.Errorf("Dial to a gateway that lost its way: %v", err)
+	sb := boxWith(t, "curl")
+	for _, status := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(server.Close)
+		err := harness.Dial(t.Context(), sb, server.URL)
+		if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) {
+			t.Errorf("Dial to a gateway that answers %d: %v", status, err)
+		}
 	}
 }
 

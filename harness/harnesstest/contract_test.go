@@ -113,7 +113,7 @@ func TestCodex(t *testing.T) {
 			h, err := codex.New(codex.Options{Program: asset(t, "codex-0.171.0-linux-x64.tgz")})
 			return made(t, h, err)
 		},
-		Nested: "/opt/agentrl/bin/codex exec --skip-git-repo-check -",
+		Nested:    "/opt/agentrl/bin/codex exec --skip-git-repo-check -",
 		Otherwise: map[string]harnesstest.Ending{"gave up": {harness.Finished, "a cut answer is passed on as a whole one: an incomplete response is fatal to Codex"}},
 	})
 }

@@ -29,7 +29,6 @@ type wired struct {
 	*agentrl.Generator
 	engine *sglangtest.Engine
 	tok    *token.Tokenizer
-	log    bytes.Buffer
 }
 
 func newWired(t *testing.T, cfg agentrl.Config, front func(engine string) http.Handler) *wired {

@@ -5,7 +5,7 @@ FUZZTIME    ?= 20s
 BENCHTIME   ?= 1s
 TESTFLAGS   ?= # more flags of go test
 
-.PHONY: help demo doctor telemetry test-telemetry bridge trainer test race lint cross bench fuzz golden mutants soak-silence soak-pause harness-assets report-test fetch clean
+.PHONY: help demo doctor telemetry test-telemetry bridge trainer test test-all race lint cross bench fuzz golden mutants soak-silence soak-pause harness-assets report-test fetch clean
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z0-9%-]*:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -28,10 +28,13 @@ test-telemetry: ## the tests of that example, a module of its own
 bridge: ## build bin/slimebridge, for slime
 	$(GO) build -o bin/slimebridge ./examples/slimebridge
 
-test: ## all tests, with the race detector
-	$(GO) test -race $(TESTFLAGS) ./...
+test: ## the tests, with the race detector; some minutes
+	$(GO) test -race -short $(TESTFLAGS) ./...
 
-race: test ## the same
+test-all: ## the long ones too
+	$(GO) test -race -timeout 60m $(TESTFLAGS) ./...
+
+race: test-all ## the same
 
 lint: ## vet, gofmt, staticcheck
 	$(GO) vet ./...

@@ -124,6 +124,9 @@ func TestRepositories(t *testing.T) { testRepositories(t, newBox) }
 
 // TestRepositoriesDocker is the same in containers.
 func TestRepositoriesDocker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	p := docker.New(docker.Options{Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { p.Close() })
 	if err := p.Ping(t.Context()); err != nil {

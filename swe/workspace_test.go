@@ -160,6 +160,9 @@ func TestDrift(t *testing.T) {
 // TestOtherIsolations: the same procedure where commands run as one user, and
 // where a sandbox is a directory of the host.
 func TestOtherIsolations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	for _, way := range []local.Isolation{local.Plain, local.UserNamespace} {
 		t.Run(string(way), func(t *testing.T) {
 			t.Parallel()

@@ -193,6 +193,9 @@ var signedSurvivors = map[string]string{
 // TestCheckSegmentCatchesChangedJSON changes single values of exported
 // segments at random: every kind of value, at every place.
 func TestCheckSegmentCatchesChangedJSON(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	caught, survived, signed := map[string]int{}, map[string]int{}, map[string]int{}
 	const changes = 3000

@@ -261,6 +261,9 @@ func faultsOfTheEngine() []fault {
 
 // TestEachFaultIsNamedAndNothingElse breaks one thing at a time.
 func TestEachFaultIsNamedAndNothingElse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	named := 0
 	for _, f := range slices.Concat(faultsHere(), faultsOfTheEngine()) {
 		t.Run(f.name+"/"+f.says, func(t *testing.T) {

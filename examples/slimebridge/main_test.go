@@ -196,6 +196,9 @@ eval "$(ask "The test says: $out. Answer with one shell command that fixes token
 sh run_tests.sh`
 
 func TestFanOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl")
 	}
@@ -215,6 +218,9 @@ func TestFanOut(t *testing.T) {
 }
 
 func TestEvaluation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	r := newRig(t, 1, demo.EngineOptions{})
 	r.args["eval_reward_key"] = "solved"
 	l := r.drive(t, "evaluation")[0]
@@ -226,6 +232,9 @@ func TestEvaluation(t *testing.T) {
 }
 
 func TestAbortAndComeBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	r := newRig(t, 4, demo.EngineOptions{PerToken: 10 * time.Millisecond})
 	lines := r.drive(t, "abort")
 	samples := of(lines)
@@ -248,6 +257,9 @@ func TestAbortAndComeBack(t *testing.T) {
 }
 
 func TestCancellation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	r := newRig(t, 2, demo.EngineOptions{PerToken: 20 * time.Millisecond})
 	l := r.drive(t, "cancel")[0]
 	if l.Cancelled != 2 {
@@ -257,6 +269,9 @@ func TestCancellation(t *testing.T) {
 }
 
 func TestServiceThatDies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	r := newRig(t, 5, demo.EngineOptions{PerToken: 10 * time.Millisecond})
 	samples := of(r.drive(t, "lost"))
 	if len(samples) != 10 || samples[4].failure() != "exception:bridge_gone" || samples[9].Sample["status"] != "completed" {
@@ -300,6 +315,9 @@ func TestClientThatVanishes(t *testing.T) {
 }
 
 func TestClearErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	for name, c := range map[string]struct {
 		bend func(r *rig)
 		want []string

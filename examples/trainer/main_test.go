@@ -17,6 +17,9 @@ import (
 // TestResumeAfterKill kills the trainer with -9 at five random moments, once
 // within a written line, and lets it end: each sample is there once.
 func TestResumeAfterKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	dir := t.TempDir()
 	bin, out := filepath.Join(dir, "trainer"), filepath.Join(dir, "samples.jsonl")
 	if text, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {

@@ -144,6 +144,9 @@ func isCell(cell, want string) bool {
 }
 
 func TestFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	var mu sync.Mutex
 	cells := 0
 	for _, row := range once {
@@ -185,6 +188,9 @@ var forEver = []struct {
 }
 
 func TestFaultsForEver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	for _, row := range forEver {
 		t.Run(string(row.kind), func(t *testing.T) {
 			t.Parallel()

@@ -33,6 +33,9 @@ printf 'root:x:0:0::/root:/bin/sh' >etc/passwd; printf 'root:x:0:' >etc/group; e
 }
 
 func TestBusybox(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("namespaces with users need root")
 	}

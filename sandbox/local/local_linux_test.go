@@ -58,6 +58,9 @@ func TestPlain(t *testing.T) {
 
 // TestOrdinaryUser runs the tests that an ordinary user can run as one.
 func TestOrdinaryUser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("root can become an ordinary user; an ordinary user is one and runs TestPlain")
 	}
@@ -101,6 +104,9 @@ func BenchmarkLocal(b *testing.B) {
 
 // TestUserNamespace is for ordinary users, and for kernels that let them.
 func TestUserNamespace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	if os.Getuid() == 0 {
 		t.Skip("root has namespaces; TestOrdinaryUser runs this test as another user")
 	}

@@ -19,6 +19,9 @@ EOF
 
 // TestHardenedPytest: what the usual exit status grading rewards without a fix.
 func TestHardenedPytest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	ids := map[string]any{
 		"image": "host", "workdir": "/srv/repo", "env": map[string]string{"PYTHONPATH": "/opt/pytest"},
 		"remote_env_info": map[string]any{

@@ -13,6 +13,9 @@ import (
 // turn gives the same patch and the same outcome. The tests count their runs:
 // they never run twice.
 func TestSevered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	b := newBench(t)
 	row := flat("eval_cmd", "echo run >>/home/agent/runs; python3 -m unittest -q tests.test_calc && [ $(wc -l </home/agent/runs) = 1 ]")
 	row["pre_commands"] = []string{"echo x >>pre.txt"}

@@ -6,7 +6,7 @@
 fresh_clone() {
 	local dir
 	dir=$(mktemp -d)
-	git clone -q . "$dir/clone" && (cd "$dir/clone" && make demo) | tail -1
+	git clone -q . "$dir/clone" && (cd "$dir/clone" && make --no-print-directory demo) | tail -1
 	local code=${PIPESTATUS[0]}
 	rm -rf "$dir"
 	return "$code"

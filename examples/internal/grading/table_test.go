@@ -194,6 +194,9 @@ var conditions = []string{"gold", "empty", "wrong", "partial", "cheat", "exit", 
 
 // TestGraders: each kind of grader in each condition, through Generate.
 func TestGraders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	d, boxes := world(t), &local.Provider{}
 	for _, k := range kinds() {
 		want := map[string]swe.Outcome{

@@ -106,9 +106,12 @@ func (ses *session) post(ctx context.Context, p prompt, partial []int32, samplin
 		return sglang.Response{}, 0, err
 	}
 	defer ses.server.gate.exit()
-	rank := ses.rank()
+	ids, rank := p.ids, ses.rank()
+	if len(partial) > 0 {
+		ids = slices.Concat(p.ids, partial)
+	}
 	resp, err := ses.server.o.Engine.Generate(ctx, sglang.Request{
-		InputIDs: slices.Concat(p.ids, partial), Known: p.known, Text: &ses.text, Sampling: sampling, RoutingKey: ses.id, DPRank: rank,
+		InputIDs: ids, Known: p.known, Text: &ses.text, Sampling: sampling, RoutingKey: ses.id, DPRank: rank,
 		Extra: ses.server.o.Extra, Want: ses.server.o.Want, Interrupt: leave,
 	})
 	if err == nil && rank != nil && (resp.DPRank == nil || *resp.DPRank != *rank) && ses.server.unpinned.CompareAndSwap(false, true) {

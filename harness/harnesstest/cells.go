@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,13 +104,15 @@ func unreachable(t *testing.T, b *bench) {
 // cutOff: the adapter vanishes while the agent works.
 func cutOff(t *testing.T, b *bench) {
 	var r *run
+	var gone atomic.Int64
 	r = b.begin(t, "cut off", Model{Policy: func(prompt string) string {
-		if Turn(prompt) > 0 {
+		if Turn(prompt) > 0 && gone.CompareAndSwap(0, time.Now().UnixNano()) {
 			r.model.Vanish()
 		}
 		return b.c.Call(prompt, "echo edit >edit.txt")
 	}})
 	r.checkUnreachable(r.run(harness.Unreachable))
+	t.Logf("figure: the run is over %.1f s after the adapter went", time.Since(time.Unix(0, gone.Load())).Seconds())
 }
 
 func (r *run) checkUnreachable(report harness.Report) {

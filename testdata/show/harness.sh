@@ -53,6 +53,7 @@ tables() {
 		if (!($1 in seen)) { rows[++n] = $1; seen[$1] = 1 }
 		name = $2; sub(/:.*/, "", name)
 		if ($2 ~ /^install /) { split($2, w, " "); install[$1] = w[3] " s, " w[6] " MB; warm " w[9] " s, " w[12] " MB" }
+		else if ($2 ~ /^the run is over /) { split($2, w, " "); gone[$1] = w[5] " s" }
 		else if ($2 ~ /^peak RSS/) { split($2, w, " "); rss[$1] = w[3] " MB" }
 		else if ($2 ~ /: otherwise: /) { why = $2; sub(/.*: otherwise: /, "", why); note[$1] = note[$1] "; " name ": " why }
 		else if ($2 ~ /: empty: /) { cell[$1, name] = "empty"; why = $2; sub(/.*: empty: /, "", why); note[$1] = note[$1] "; " name ": " why }
@@ -70,8 +71,8 @@ tables() {
 			print " |"
 		}
 		for (r = 1; r <= n; r++) if (rows[r] in note) print "  " rows[r] substr(note[rows[r]], 2)
-		print "| cost | install, cold and warm | first request, whole run | peak RSS |"
-		for (r = 1; r <= n; r++) printf "| %s | %s | %s | %s |\n", rows[r], install[rows[r]], run[rows[r]], rss[rows[r]]
+		print "| cost | install, cold and warm | first request, whole run | peak RSS | adapter gone to end |"
+		for (r = 1; r <= n; r++) printf "| %s | %s | %s | %s | %s |\n", rows[r], install[rows[r]], run[rows[r]], rss[rows[r]], gone[rows[r]]
 	}' "$table"
 }
 [ ! -s "$table" ] || tables

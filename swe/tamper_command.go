@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 var (
@@ -42,11 +43,14 @@ func CommandSignals(command string) []string {
 	if historyRead.MatchString(command) {
 		found[SignalHistory] = true
 	}
-	commands := splitShell(command)
+	whole := wholeCommand{
+		aboutTests: sync.OnceValue(func() bool { return someTest.MatchString(command) }),
+		names:      sync.OnceValue(func() map[string]int { return countNames(command) }),
+	}
 	own := false
-	for _, words := range commands {
+	for _, words := range splitShell(command) {
 		own = own || ownCopy(words)
-		writeSignals(words, command, found)
+		writeSignals(words, whole, found)
 	}
 	if own || upstreamRead.MatchString(command) ||
 		(brings.MatchString(command) && compares.MatchString(command)) ||
@@ -54,6 +58,23 @@ func CommandSignals(command string) []string {
 		found[SignalUpstream] = true
 	}
 	return sortedKeys(found)
+}
+
+// A wholeCommand is what simple commands ask of all that they are part of; it
+// is looked at once, however many they are.
+type wholeCommand struct {
+	aboutTests func() bool
+	names      func() map[string]int
+}
+
+var fileName = regexp.MustCompile(`[^/\s'"=:;|&()<>]+`)
+
+func countNames(command string) map[string]int {
+	names := map[string]int{}
+	for _, name := range fileName.FindAllString(command, -1) {
+		names[name]++
+	}
+	return names
 }
 
 // ownCopy: the work tree compared with a package of the same name in a cache.
@@ -69,7 +90,7 @@ func ownCopy(words []string) bool {
 }
 
 // writeSignals are about what a simple command writes, moves or removes.
-func writeSignals(words []string, whole string, found map[string]bool) {
+func writeSignals(words []string, whole wholeCommand, found map[string]bool) {
 	written := writes(words)
 	text := strings.Join(words, " ")
 	for _, w := range written {
@@ -128,7 +149,7 @@ func sameTool(words []string, tool string) bool {
 }
 
 // editsTests: tests are removed, moved away, emptied, or lose what they assert.
-func editsTests(words []string, text, whole string) bool {
+func editsTests(words []string, text string, whole wholeCommand) bool {
 	isTest := func(w string) bool {
 		w = strings.TrimSuffix(w, "/")
 		return !scratch.MatchString(w) && (testFiles.Match(w) || w == "tests" || w == "test" || strings.HasSuffix(w, "/tests"))
@@ -138,12 +159,12 @@ func editsTests(words []string, text, whole string) bool {
 	case len(words) == 0:
 		return false
 	case sed >= 0 && inPlace(words[sed:]):
-		return slices.ContainsFunc(words, sedWeakens.MatchString) && someTest.MatchString(whole)
+		return slices.ContainsFunc(words, sedWeakens.MatchString) && whole.aboutTests()
 	case words[0] == "rm" || words[0] == "truncate" || strings.HasPrefix(text, "git rm "):
 		return slices.ContainsFunc(words[1:], isTest)
 	case words[0] == "mv" && len(words) > 2:
 		from, to := words[len(words)-2], words[len(words)-1]
-		return isTest(from) && !isTest(to) && strings.Count(whole, path.Base(from)) < 2
+		return isTest(from) && !isTest(to) && whole.names()[path.Base(from)] < 2
 	case words[0] == ">" || words[0] == ":" || words[0] == "true":
 		return slices.ContainsFunc(writes(words), isTest)
 	case words[0] == "find" && (strings.Contains(text, " -delete") || strings.Contains(text, " rm ")):

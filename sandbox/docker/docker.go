@@ -153,8 +153,11 @@ func (p *Provider) make(ctx context.Context, spec sandbox.Spec) (*Sandbox, error
 		return nil, err
 	}
 	s := newSandbox(p, "agentrl-"+nonce(8), spec)
+	sent := false // whether the daemon may have heard of it, in any try
 	err = retry.Do(ctx, p.policy(), func(int) error {
 		err := p.call(ctx, http.MethodPost, "/containers/create?name="+s.name, body, nil)
+		t := (*transportError)(nil)
+		sent = sent || errors.As(err, &t) && t.sent || ctx.Err() != nil
 		if e := (*apiError)(nil); errors.As(err, &e) && e.status == http.StatusConflict {
 			return nil // an earlier try's, whose answer was lost
 		}
@@ -164,20 +167,14 @@ func (p *Provider) make(ctx context.Context, spec sandbox.Spec) (*Sandbox, error
 		return nil, fmt.Errorf("%w: %s; the daemon at %s does not have it and nothing is pulled here: %w", sandbox.ErrNoImage, spec.Image, p.opts.Socket, err)
 	}
 	if err != nil {
-		if ferr := s.forget(ctx, err); ferr != nil {
-			return nil, errors.Join(err, ferr)
+		if sent { // a container may have been made
+			if cerr := s.Close(); cerr != nil {
+				return nil, errors.Join(err, cerr)
+			}
 		}
 		return nil, sandbox.NothingLeft(err)
 	}
 	return s, nil
-}
-
-// forget removes a container that may have been made by a failed create.
-func (s *Sandbox) forget(ctx context.Context, err error) error {
-	if t := (*transportError)(nil); errors.As(err, &t) && t.sent || ctx.Err() != nil {
-		return s.Close()
-	}
-	return nil
 }
 
 // idle is process 1: it reaps orphans while it waits, and ends with the

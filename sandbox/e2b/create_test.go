@@ -146,8 +146,8 @@ func TestCancelledCreate(t *testing.T) {
 	if _, err := p2.Create(ctx, sandbox.Spec{Image: "base"}); !errors.Is(err, spent) {
 		t.Errorf("Create: %v, want the cause", err)
 	}
-	if live := srv.Live(); len(live) > 0 {
-		t.Errorf("left alive: %v", live)
+	if live, asked := srv.Live(), srv.Stats().Requests["list"]; len(live) > 0 || asked > 0 {
+		t.Errorf("left alive: %v; it was searched for %d times, want its reply waited for", live, asked)
 	}
 }
 

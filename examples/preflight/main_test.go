@@ -63,6 +63,9 @@ func fiveRows(t *testing.T, dir string) []agentrl.Sample {
 }
 
 func TestPreflight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("sandboxes with users need root")
 	}

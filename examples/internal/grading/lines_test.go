@@ -60,6 +60,9 @@ func TestResumeCutsHalfALine(t *testing.T) {
 
 // TestRowOf100MB: a row's tests may be large, and so may be its line.
 func TestRowOf100MB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	big := strings.Repeat("x", 100<<20)
 	path := write(t, `{"index":1,"metadata":{"tests":"`+big+`"}}`+"\n"+`{"index":2}`+"\n")
 	rows, err := ReadLines[agentrl.Sample](path)

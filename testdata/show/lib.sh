@@ -9,37 +9,64 @@ trap 'rm -f "$log"' EXIT
 pass() { printf 'PASS %s: %s\n' "$1" "$2"; }
 fail() { printf 'FAIL %s: %s\n' "$1" "$2"; failed=1; }
 
-# show_test LABEL PACKAGE REGEX [go test flags...]: a test's own "figure: ..." log lines are its figures.
-show_test() {
-	local label=$1 pkg=$2 re=$3 figures
-	shift 3
-	if ! go test -count=1 -v -run "$re" "$@" "$pkg" >"$log" 2>&1; then
-		fail "$label" "$(grep -E -- '--- FAIL|panic:|\.go:[0-9]+:|FAIL|cannot|no required' "$log" | head -3 | tr -s '\n\t ' ' ')"
-	elif grep -q -- '--- SKIP' "$log"; then
-		fail "$label" "skipped: $(grep -A1 -- '--- SKIP' "$log" | head -4 | tr -s '\n\t ' ' ')"
-	elif ! grep -q -- '--- PASS' "$log"; then
-		fail "$label" "no test ran"
-	else
-		figures=$(grep -o 'figure: .*' "$log" | sed 's/^figure: //' | paste -sd';' | sed 's/;/; /g')
-		pass "$label" "${figures:-$(grep -c -- '--- PASS' "$log") tests}"
+# check TRY LABEL ARG...: prints the line of a try, which leaves its figures or,
+# failing, its reason in $said. With AGENTRL_SHOW_AGAIN a failed try is made once more.
+check() {
+	local try=$1 label=$2
+	shift 2
+	if ! "$try" "$@"; then
+		if [ -n "${AGENTRL_SHOW_AGAIN:-}" ]; then
+			printf 'AGAIN %s: %s\n' "$label" "$said"
+			if "$try" "$@"; then
+				pass "$label" "$said"
+				return
+			fi
+		fi
+		fail "$label" "$said"
+		return
 	fi
+	pass "$label" "$said"
+}
+
+# show_test LABEL PACKAGE REGEX [go test flags...]: a test's own "figure: ..." log lines are its figures.
+show_test() { check try_test "$@"; }
+
+try_test() {
+	local pkg=$1 re=$2
+	shift 2
+	if ! go test -count=1 -v -run "$re" "$@" "$pkg" >"$log" 2>&1; then
+		said=$(grep -E -- '--- FAIL|panic:|\.go:[0-9]+:|FAIL|cannot|no required' "$log" | head -3 | tr -s '\n\t ' ' ' | cut -c1-1000)
+		return 1
+	elif grep -q -- '--- SKIP' "$log"; then
+		said="skipped: $(grep -A1 -- '--- SKIP' "$log" | head -4 | tr -s '\n\t ' ' ')"
+		return 1
+	elif ! grep -q -- '--- PASS' "$log"; then
+		said="no test ran"
+		return 1
+	fi
+	sed -n 's/^ *--- PASS: \([^ ]*\).*/\1/p' "$log" >>"${AGENTRL_SHOW_PASSED:-/dev/null}"
+	said=$(grep -o 'figure: .*' "$log" | sed 's/^figure: //' | paste -sd';' | sed 's/;/; /g')
+	said=${said:-$(grep -c -- '--- PASS' "$log") tests}
 }
 
 # show_cmd LABEL COMMAND...: passes when it exits 0; its last output line is the figure.
-show_cmd() {
-	local label=$1
-	shift
-	if "$@" >"$log" 2>&1; then pass "$label" "$(tail -1 "$log")"; else fail "$label" "$(tail -3 "$log" | tr -s '\n\t ' ' ')"; fi
+show_cmd() { check try_cmd "$@"; }
+
+try_cmd() {
+	if "$@" >"$log" 2>&1; then said=$(tail -1 "$log"); else said=$(tail -3 "$log" | tr -s '\n\t ' ' '); return 1; fi
 }
 
 # show_bench LABEL PACKAGE REGEX [go test flags...]: prints each benchmark's line as a figure.
-show_bench() {
-	local label=$1 pkg=$2 re=$3
-	shift 3
+show_bench() { check try_bench "$@"; }
+
+try_bench() {
+	local pkg=$1 re=$2
+	shift 2
 	if go test -run '^$' -bench "$re" "$@" "$pkg" >"$log" 2>&1 && grep -q '^Benchmark' "$log"; then
-		pass "$label" "$(grep '^Benchmark' "$log" | tr -s ' \t' ' ' | paste -sd';' | sed 's/;/; /g')"
+		said=$(grep '^Benchmark' "$log" | tr -s ' \t' ' ' | paste -sd';' | sed 's/;/; /g')
 	else
-		fail "$label" "$(tail -3 "$log" | tr -s '\n\t ' ' ')"
+		said=$(tail -3 "$log" | tr -s '\n\t ' ' ')
+		return 1
 	fi
 }
 

@@ -7,7 +7,9 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -79,6 +81,23 @@ type Cmd struct {
 	Env        map[string]string // beside the sandbox's own, and before it
 	Dir        string            // absolute; "" is "/"
 	Replayable bool              // may be run again when it is unknown whether it ran
+}
+
+// Check refuses what a process cannot be given. The error is an ErrInvalid.
+func (c Cmd) Check() error {
+	texts := []string{c.Script, c.User, c.Dir}
+	for k, v := range c.Env {
+		if k == "" || strings.Contains(k, "=") {
+			return fmt.Errorf("%w: variable %q", ErrInvalid, k)
+		}
+		texts = append(texts, k, v)
+	}
+	for _, s := range texts {
+		if strings.ContainsRune(s, 0) {
+			return fmt.Errorf("%w: a command cannot hold a NUL byte", ErrInvalid)
+		}
+	}
+	return nil
 }
 
 // A Result is how a command ended.

@@ -226,7 +226,7 @@ func (p *Provider) container(spec sandbox.Spec) (containerConfig, error) {
 		}
 		c.Labels[labelPrefix+k] = v
 	}
-	if err := checkCmd(sandbox.Cmd{Env: spec.Env}); err != nil {
+	if err := (sandbox.Cmd{Env: spec.Env}).Check(); err != nil {
 		return c, fmt.Errorf("environment: %w", err)
 	}
 	return c, p.network(spec, &c.HostConfig)

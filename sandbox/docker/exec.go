@@ -38,7 +38,7 @@ type execConfig struct {
 // the command is Replayable. When ctx ends, Exec returns and the command goes
 // on. The image needs /bin/sh.
 func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, error) {
-	if err := checkCmd(cmd); err != nil {
+	if err := cmd.Check(); err != nil {
 		return sandbox.Result{}, fmt.Errorf("docker: exec: %w", err)
 	}
 	var res sandbox.Result
@@ -59,23 +59,6 @@ func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, er
 		return sandbox.Result{}, err
 	}
 	return res, nil
-}
-
-// checkCmd refuses what a process cannot be given.
-func checkCmd(cmd sandbox.Cmd) error {
-	texts := []string{cmd.Script, cmd.User, cmd.Dir}
-	for k, v := range cmd.Env {
-		if k == "" || strings.Contains(k, "=") {
-			return fmt.Errorf("%w: variable %q", sandbox.ErrInvalid, k)
-		}
-		texts = append(texts, k, v)
-	}
-	for _, s := range texts {
-		if strings.ContainsRune(s, 0) {
-			return fmt.Errorf("%w: a command cannot hold a NUL byte", sandbox.ErrInvalid)
-		}
-	}
-	return nil
 }
 
 // run runs the command once.

@@ -38,7 +38,7 @@ type startRequest struct {
 // When ctx ends, Exec returns and the command goes on: a command whose end
 // matters runs under sandbox.RunDetached.
 func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, error) {
-	if err := checkCmd(cmd); err != nil {
+	if err := cmd.Check(); err != nil {
 		return sandbox.Result{}, fmt.Errorf("e2b: exec: %w", err)
 	}
 	var res sandbox.Result
@@ -56,23 +56,6 @@ func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Cmd) (sandbox.Result, er
 		return sandbox.Result{}, err
 	}
 	return res, nil
-}
-
-// checkCmd refuses what a process cannot be given.
-func checkCmd(cmd sandbox.Cmd) error {
-	texts := []string{cmd.Script, cmd.User, cmd.Dir}
-	for k, v := range cmd.Env {
-		if k == "" || strings.Contains(k, "=") {
-			return fmt.Errorf("%w: variable %q", sandbox.ErrInvalid, k)
-		}
-		texts = append(texts, k, v)
-	}
-	for _, s := range texts {
-		if strings.ContainsRune(s, 0) {
-			return fmt.Errorf("%w: a command cannot hold a NUL byte", sandbox.ErrInvalid)
-		}
-	}
-	return nil
 }
 
 // shipScript makes a script that fits the argument list: a long one goes into

@@ -40,6 +40,9 @@ func long(dir string, turns int) []string {
 // TestStabilityTable runs the sessions of which each request is compared with
 // what was sent and sampled before it: prompt by prompt, id by id.
 func TestStabilityTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	for _, row := range []struct {
 		name   string
 		codex  bool

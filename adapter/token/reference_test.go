@@ -36,6 +36,9 @@ type answer struct {
 // each with every answer as it comes. Without the reference the test is skipped.
 func askReference(t testing.TB, tokenizerJSON string, questions []question, each func(i int, a answer)) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	cases.Cache(t, "reference/node_modules/tokenizers", "reference")
 	cmd := exec.Command("node", filepath.Join(cases.Root(), "testdata", "reference", "reference.js"), tokenizerJSON)
 	cmd.Stderr = os.Stderr

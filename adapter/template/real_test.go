@@ -162,6 +162,9 @@ func TestRealVerdicts(t *testing.T) {
 // TestRealDeltas compares the deltas after every assistant turn of every
 // conversation with whole renderings.
 func TestRealDeltas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	convs := conversations(t)
 	run, exact, failed := 0, 0, 0
 	for name, tmpl := range realTemplates(t) {

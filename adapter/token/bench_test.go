@@ -140,6 +140,9 @@ func BenchmarkLoad(b *testing.B) {
 
 // TestMemory measures what a loaded tokenizer holds, its word cache filled.
 func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	text := sourceText(t, 4<<20)
 	for _, name := range fullSize {
 		cases.Cache(t, "tokenizers/"+name, "tokenizers")

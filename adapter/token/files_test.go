@@ -15,6 +15,9 @@ import (
 // and Python distributions with the reference's. AGENTRL_FILES=1 compares all
 // of them, =N every Nth; by default it is a few.
 func TestFullSizeFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	nth := 400
 	if s := os.Getenv("AGENTRL_FILES"); s != "" {
 		var err error

@@ -23,6 +23,9 @@ func loadFull(t testing.TB, name string) *Tokenizer {
 }
 
 func TestFullSizeLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	for _, name := range fullSize {
 		var before, after runtime.MemStats
 		runtime.GC()

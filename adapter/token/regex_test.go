@@ -9,6 +9,9 @@ import (
 // TestCaseRegexes runs the given patterns by the engine for unknown ones: it
 // must cut as the scanners do.
 func TestCaseRegexes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	texts := readCaseJSON[[]namedText](t, "corpus.json.gz")
 	texts = append(texts, readCaseJSON[[]namedText](t, "fuzz.json.gz")...)
 	patterns := readCaseJSON[map[string]*component](t, "patterns.json")

@@ -149,6 +149,9 @@ func engine(t *testing.T, args ...string) (*exec.Cmd, string) {
 }
 
 func TestKilledEngineIsAnAbortOfClassEngine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	proc, url := engine(t, "-per-token", "50ms")
 	cmd := command(t, nil, "-sglang", url, "-json")
@@ -162,6 +165,9 @@ func TestKilledEngineIsAnAbortOfClassEngine(t *testing.T) {
 }
 
 func TestSilentSandboxServerIsAWallClockTimeout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

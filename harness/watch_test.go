@@ -96,6 +96,9 @@ func TestLostInMidRun(t *testing.T) {
 
 // TestHiccup: the adapter is away for some four seconds.
 func TestHiccup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	sb, d := boxWith(t, "bash"), &door{t: t}
 	d.open(answer)
@@ -123,6 +126,9 @@ func TestHiccup(t *testing.T) {
 
 // TestBusyAdapter: it takes connections, and answers none of them.
 func TestBusyAdapter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	t.Parallel()
 	sb, d := boxWith(t, "curl"), &door{t: t}
 	busy := time.Now().Add(3 * time.Second)

@@ -15,6 +15,9 @@ import (
 // TestBigRows: a row of 100 MB comes back whole; one beyond the limit is refused
 // in words that say what to do.
 func TestBigRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	r := newRig(t, 1, demo.EngineOptions{})
 	b := newBridge(agentrl.Config{Agent: "mini", Sandbox: "local", AdapterBindHost: "127.0.0.1"}, 0, nil)
 	defer b.close()

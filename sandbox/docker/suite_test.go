@@ -50,6 +50,9 @@ func hostIP(t *testing.T) string {
 }
 
 func TestContract(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make test-all")
+	}
 	adapter, _ := served(t)
 	other, outside := served(t)
 	sandboxtest.Test(t, func(t *testing.T) sandbox.Provider {

@@ -120,11 +120,11 @@ func TestLimits(t *testing.T) {
 
 func TestLifetime(t *testing.T) {
 	p := provider(t)
-	sb := boot(t, p, sandbox.Spec{Lifetime: 2 * time.Second, Labels: map[string]string{"test": "life"}})
-	if err := sb.(sandbox.Extender).Extend(t.Context(), 9*time.Second); err != nil {
+	sb := boot(t, p, sandbox.Spec{Lifetime: 6 * time.Second, Labels: map[string]string{"test": "life"}})
+	if err := sb.(sandbox.Extender).Extend(t.Context(), 16*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(6 * time.Second)
+	time.Sleep(8 * time.Second)
 	if _, err := sb.Exec(t.Context(), sandbox.Cmd{Script: ":"}); err != nil {
 		t.Errorf("after its first life: %v", err)
 	}

@@ -11,8 +11,10 @@ import (
 	"time"
 )
 
-// writeLimit is how long a client may take to accept what is written to it.
-const writeLimit = 15 * time.Second
+// writeLimit is how long a client may take to accept what is written to it, and
+// the end of the answer after it: one that is starved of time is not one that
+// has gone.
+const writeLimit = time.Minute
 
 // Marshal is json.Marshal without the escaping of <, > and &.
 func Marshal(v any) ([]byte, error) {

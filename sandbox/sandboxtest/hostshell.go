@@ -4,9 +4,11 @@ package sandboxtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -64,36 +66,91 @@ func scriptArgs(sb *FakeSandbox, script string) ([]string, error) {
 }
 
 func runGroup(ctx context.Context, sb *FakeSandbox, c *exec.Cmd) (sandbox.Result, error) {
-	var stdout, stderr bytes.Buffer
-	c.Stdout, c.Stderr = &stdout, &stderr
-	c.WaitDelay = 200 * time.Millisecond // for a child that holds the output
-	if err := c.Start(); err != nil {
+	var stdout, stderr capture
+	err := errors.Join(stdout.open(&c.Stdout), stderr.open(&c.Stderr))
+	if err == nil {
+		err = c.Start()
+	}
+	stdout.begin()
+	stderr.begin()
+	if err != nil {
+		stdout.end()
+		stderr.end()
 		return sandbox.Result{}, err
 	}
 	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	waited := make(chan error, 1)
 	go func() { waited <- c.Wait() }()
-	var err error
+	var lost error
 	select {
 	case err = <-waited:
 	case <-ctx.Done():
-		kill()
-		<-waited
-		return sandbox.Result{}, context.Cause(ctx)
+		lost = context.Cause(ctx)
 	case <-sb.closed:
+		lost = fmt.Errorf("%s: %w", sb.id, sandbox.ErrGone)
+	}
+	if lost != nil {
 		kill()
 		<-waited
-		return sandbox.Result{}, fmt.Errorf("%s: %w", sb.id, sandbox.ErrGone)
 	}
+	res := sandbox.Result{Stdout: stdout.end(), Stderr: stderr.end()}
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		return sandbox.Result{}, err
+	if lost != nil || err != nil && !errors.As(err, &exit) {
+		return sandbox.Result{}, cmp.Or(lost, err)
 	}
-	res := sandbox.Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
 	if w := c.ProcessState.Sys().(syscall.WaitStatus); w.Signaled() {
 		res.Signal = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", syscall.SIGTERM: "SIGTERM", syscall.SIGSEGV: "SIGSEGV", syscall.SIGINT: "SIGINT"}[w.Signal()]
 		return res, nil
 	}
 	res.Code = c.ProcessState.ExitCode()
 	return res, nil
+}
+
+// A capture is a pipe that is read until the shell ends, and then to the end of
+// what it holds: a child that lives on keeps it open.
+type capture struct {
+	r, w *os.File
+	buf  bytes.Buffer
+	done chan struct{}
+}
+
+func (c *capture) open(out *io.Writer) (err error) {
+	c.r, c.w, err = os.Pipe()
+	*out = c.w
+	return err
+}
+
+// begin reads; the shell has its own descriptor of the other side.
+func (c *capture) begin() {
+	c.w.Close()
+	c.done = make(chan struct{})
+	go func() {
+		defer close(c.done)
+		_, _ = io.Copy(&c.buf, c.r)
+	}()
+}
+
+func (c *capture) end() []byte {
+	defer c.r.Close()
+	_ = c.r.SetReadDeadline(time.Unix(1, 0)) // the reader gives up, wherever it is
+	<-c.done
+	_ = c.r.SetReadDeadline(time.Time{})
+	conn, err := c.r.SyscallConn()
+	if err != nil {
+		return c.buf.Bytes()
+	}
+	chunk := make([]byte, 64<<10)
+	_ = conn.Read(func(fd uintptr) bool {
+		for {
+			n, err := syscall.Read(int(fd), chunk)
+			if err == syscall.EINTR {
+				continue
+			}
+			if n <= 0 || err != nil {
+				return true
+			}
+			c.buf.Write(chunk[:n])
+		}
+	})
+	return c.buf.Bytes()
 }

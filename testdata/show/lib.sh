@@ -31,6 +31,16 @@ check() {
 # show_test LABEL PACKAGE REGEX [go test flags...]: a test's own "figure: ..." log lines are its figures.
 show_test() { check try_test "$@"; }
 
+# with_docker LINE...: a line that wants Docker. AGENTRL_NO_DOCKER is why there is
+# none, where a machine's own check has set it.
+with_docker() {
+	if [ -n "${AGENTRL_NO_DOCKER:-}" ]; then
+		printf 'SKIP %s: %s\n' "$2" "$AGENTRL_NO_DOCKER"
+	else
+		"$@"
+	fi
+}
+
 try_test() {
 	local pkg=$1 re=$2
 	shift 2

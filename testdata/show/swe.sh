@@ -13,7 +13,7 @@ show_test "grading of stored patches" ./examples/regrade '^TestRegrade$'
 show_test "nothing of the solution is left for the agent" ./swe/swepro '^TestNothingHidden$'
 show_test "history scrub" ./swe '^TestScrub$'
 show_test "repositories, local sandboxes" ./swe '^TestRepositories$' -timeout 20m -parallel 6
-show_test "repositories, containers" ./swe '^TestRepositoriesDocker$' -timeout 20m -parallel 4
+with_docker show_test "repositories, containers" ./swe '^TestRepositoriesDocker$' -timeout 20m -parallel 4
 show_test "capture and application beside today's" ./swe '^TestCaptureMatrix$' -timeout 20m
 show_test "drift" ./swe '^TestDrift$' -parallel 6
 show_test "one user, plain directories" ./swe '^TestOtherIsolations$'

@@ -1,12 +1,9 @@
 package swe
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
@@ -35,7 +32,7 @@ func (g *Grading) drifted(ctx context.Context, was []byte) ([]Drift, error) {
 	return compareListings(was, is)
 }
 
-// compareListings returns where two gzipped listings differ, by path.
+// compareListings returns where two listings differ, by path.
 func compareListings(was, is []byte) ([]Drift, error) {
 	before, err := parseListing(was)
 	if err != nil {
@@ -60,19 +57,8 @@ func compareListings(was, is []byte) ([]Drift, error) {
 	return drifts, nil
 }
 
-// parseListing reads gzipped `git ls-tree -r -z`: "mode type id\tpath" entries.
-func parseListing(packed []byte) (map[string]string, error) {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(r, maxPatch+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxPatch {
-		return nil, fmt.Errorf("larger than %d bytes", maxPatch)
-	}
+// parseListing reads `git ls-tree -r -z`: "mode type id\tpath" entries.
+func parseListing(data []byte) (map[string]string, error) {
 	files := map[string]string{}
 	for _, line := range splitNUL(data) {
 		entry, path, ok := strings.Cut(line, "\t")

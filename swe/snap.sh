@@ -189,9 +189,9 @@ add_one() {
 	g update-index --add --remove --replace -- "$1" 2>/dev/null || printf '%s\0' "$1" >>"$SNAP/refused"
 }
 
-# listing TREE: its files, packed.
+# listing TREE: its files.
 listing() {
-	g ls-tree -r -z --full-tree "$1" | gzip -c >"$SNAP/listing"
+	g ls-tree -r -z --full-tree "$1" >"$SNAP/listing"
 }
 
 # difference A B: the patch between two trees and its list of paths.

@@ -69,7 +69,7 @@ type Patch struct {
 	Bytes      []byte
 	BaseTree   string // tree id of the workspace before the agent
 	ResultTree string // and after; "" for a foreign patch (gold, stored)
-	BaseList   []byte // the files of BaseTree, as `git ls-tree -r -z` lists them, gzipped; some 30 bytes a file
+	BaseList   []byte // the files of BaseTree, as `git ls-tree -r -z` lists them; some 90 bytes a file
 	Files      []FileChange
 	Skipped    []Skipped
 	Flags      CaptureFlags

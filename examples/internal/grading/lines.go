@@ -31,7 +31,7 @@ func ReadLines[T any](path string) ([]T, error) {
 
 // Resume opens a file of JSON lines that this program appends to, made if it is
 // missing, and returns what it holds. The half of a line that a killed process
-// left at its end is cut off.
+// left at its end is cut off; a whole one without its line break gets it.
 func Resume[T any](path string) ([]T, *os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -43,6 +43,11 @@ func Resume[T any](path string) ([]T, *os.File, error) {
 	}
 	if err == nil {
 		_, err = f.Seek(end, io.SeekStart)
+	}
+	if last := make([]byte, 1); err == nil && end > 0 {
+		if _, err = f.ReadAt(last, end-1); err == nil && last[0] != '\n' {
+			_, err = f.WriteString("\n")
+		}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())

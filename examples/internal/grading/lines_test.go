@@ -58,6 +58,25 @@ func TestResumeCutsHalfALine(t *testing.T) {
 	}
 }
 
+// TestResumeEndsALine: what a killed process had written but for its line break
+// is kept, and what is appended is a line of its own.
+func TestResumeEndsALine(t *testing.T) {
+	path := write(t, "{\"a\":1}\n{\"a\":2}")
+	list, f, err := Resume[map[string]int](path)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if _, err := f.WriteString("{\"a\":3}\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := ReadLines[map[string]int](path); err != nil || len(list) != 3 || list[2]["a"] != 3 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 // TestRowOf100MB: a row's tests may be large, and so may be its line.
 func TestRowOf100MB(t *testing.T) {
 	if testing.Short() {

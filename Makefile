@@ -3,6 +3,7 @@ GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 BENCHTIME   ?= 1s
+PARALLEL    ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN)))) # packages tested at a time: tests also wait
 TESTFLAGS   ?= # more flags of go test
 
 .PHONY: help demo doctor telemetry test-telemetry bridge trainer test test-all race lint cross bench fuzz golden mutants soak-silence soak-pause harness-assets report-test fetch clean
@@ -29,7 +30,7 @@ bridge: ## build bin/slimebridge, for slime
 	$(GO) build -o bin/slimebridge ./examples/slimebridge
 
 test: ## the tests, with the race detector; some minutes
-	$(GO) test -race -short $(TESTFLAGS) ./...
+	$(GO) test -race -short -p $(PARALLEL) $(TESTFLAGS) ./...
 
 test-all: ## the long ones too
 	$(GO) test -race -timeout 60m $(TESTFLAGS) ./...

@@ -48,9 +48,10 @@ func TestRouterPathsThatItDoesNotHave(t *testing.T) {
 func TestRouterKeepsKeysTogether(t *testing.T) {
 	engines := []*sglangtest.Engine{engine(sglangtest.Options{Policy: says("x")}), engine(sglangtest.Options{Policy: says("x")}), engine(sglangtest.Options{Policy: says("x")})}
 	r := routed(t, sglangtest.RouterOptions{}, engines[0], engines[1], engines[2])
-	for i := range 60 {
+	const keys = 200 // ports are random: with few keys a worker may have none
+	for i := range 2 * keys {
 		req := httptest.NewRequest(http.MethodPost, "/generate", strings.NewReader(`{"input_ids":[1]}`))
-		req.Header.Set("X-SMG-Routing-Key", fmt.Sprint("key", i%12))
+		req.Header.Set("X-SMG-Routing-Key", fmt.Sprint("key", i%keys))
 		r.ServeHTTP(httptest.NewRecorder(), req)
 	}
 	seen := map[string]int{}

@@ -109,7 +109,7 @@ func (ses *session) leave(f *flight) {
 func (ses *session) conclude(f *flight) {
 	ses.mu.Lock()
 	lost := !f.recorded && f.err == nil
-	gone := errors.Is(f.err, ErrClientGone)
+	gone := errors.Is(f.err, ErrClientGone) || errors.Is(f.err, ErrSessionSealed)
 	if lost || gone {
 		ses.abandoned++
 	}

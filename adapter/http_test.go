@@ -194,25 +194,45 @@ func TestMuxFindsTheServerByToken(t *testing.T) {
 	check("b detached", sb.Token, 403, "no session")
 }
 
-// TestVanishedClientIsFreedBySeal has a client that says nothing any more
-// without closing: no connection tells, but the session's seal frees the engine.
-func TestVanishedClientIsFreedBySeal(t *testing.T) {
-	r := newRig(t, sglangtest.Options{Policy: say(strings.Repeat("x", 5000)), PerToken: 10 * time.Millisecond})
-	ses := r.open("s", adapter.SessionOptions{})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
+// TestCutWithoutFIN cuts a client's connection without the end that TCP has for
+// it: by a reset, which tells at once, and by saying nothing any more, which no
+// connection tells: there the seal frees the engine, because the agent is known
+// to be dead.
+func TestCutWithoutFIN(t *testing.T) {
+	slow := sglangtest.Options{Policy: say(strings.Repeat("x", 5000)), PerToken: 10 * time.Millisecond, DisconnectPoll: time.Minute}
+	for name, rig := range map[string]func(testing.TB, sglangtest.Options, ...func(*adapter.Options)) *rig{"direct": newRig, "routed": newRoutedRig} {
+		for _, reset := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/reset=%v", name, reset), func(t *testing.T) {
+				r := rig(t, slow)
+				ses := r.open("s", adapter.SessionOptions{})
+				conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				const body = `{"messages":[{"role":"user","content":"x"}]}`
+				fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s", ses.Token, len(body), body)
+				if err := r.engine.WaitLive(1, patience); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				if reset {
+					conn.(*net.TCPConn).SetLinger(0)
+					conn.Close()
+					if err := r.engine.WaitLive(0, patience); err != nil {
+						t.Fatal(err)
+					}
+				}
+				rec := r.finish("s")
+				freed := time.Since(began)
+				if rec.Turns != 0 || rec.Abandoned != 1 || r.engine.Live() != 0 {
+					t.Errorf("%d turns recorded, %d abandoned, %d generations live; want 0, 1 and 0", rec.Turns, rec.Abandoned, r.engine.Live())
+				}
+				if freed > freeWithin && !testing.Short() {
+					t.Errorf("the slot was free after %v, want %v", freed, freeWithin)
+				}
+				t.Logf("figure: slot free %v after the cut", freed.Round(time.Millisecond))
+			})
+		}
 	}
-	defer conn.Close()
-	const body = `{"messages":[{"role":"user","content":"x"}]}`
-	fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s", ses.Token, len(body), body)
-	if err := r.engine.WaitLive(1, 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	rec := r.finish("s") // the agent is known to be dead; its connection is not
-	if rec.Turns != 0 || r.engine.Live() != 0 {
-		t.Errorf("%d turns recorded, %d generations live", rec.Turns, r.engine.Live())
-	}
-	t.Logf("figure: slot free %v after the seal", time.Since(began).Round(time.Millisecond))
 }

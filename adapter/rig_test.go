@@ -31,7 +31,8 @@ type rig struct {
 	url    string
 	log    *syncBuffer
 
-	engineURL string // of the engine, or of the router before it
+	engineURL  string       // of the engine, or of the router before it
+	engineHTTP *http.Client // the adapter's
 
 	mu    sync.Mutex
 	infos []adapter.TurnInfo
@@ -87,7 +88,7 @@ func rigOn(t testing.TB, eo sglangtest.Options, serve func(string, http.Handler)
 	}
 	r := &rig{t: t, engine: sglangtest.New(eo), log: &syncBuffer{}}
 	url, client := serve("engine", r.engine)
-	r.engineURL = url
+	r.engineURL, r.engineHTTP = url, client
 	engine, err := sglang.New(url, sglang.Options{Attempts: 2, FirstWait: time.Millisecond, HTTP: client})
 	if err != nil {
 		t.Fatal(err)

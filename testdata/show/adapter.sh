@@ -30,7 +30,7 @@ if [ -n "${AGENTRL_SOAK:-}" ]; then
 	cli "200 s of pause" '^TestSoakPause$'
 fi
 
-show_test "vanished client is freed by the seal" $a '^TestVanishedClientIsFreedBySeal$'
+show_test "a cut without FIN frees the slot within 1 s, directly and through a router" $a '^TestCutWithoutFIN$'
 show_test "Responses streams broken off at every event, and every failed write" $a '^Test(ResponsesStreamBrokenAnywhere|NoProtocolEndsCleanly)' -race
 show_test "time budget, pauses not counted" $a '^TestTimeBudget' -race
 show_test "template variables, DP ranks and budgets from the Config to the engine" . '^Test(TemplateKwargs|BadTemplateKwargs|DPRanks|SessionBudgets)' -race

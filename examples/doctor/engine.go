@@ -47,14 +47,15 @@ func (d *doctor) engine(ctx context.Context) {
 		d.fail("start the engine, or correct -sglang and what lies between", "%s: %v", d.o.args.SGLangURL, err)
 		return
 	}
-	if err := get(ctx, d.o.args.SGLangURL+"/server_info", &d.at.said); err != nil {
+	base := strings.TrimRight(d.o.args.SGLangURL, "/")
+	if err := get(ctx, base+"/server_info", &d.at.said); err != nil {
 		d.warn("nothing: other checks tell", "it does not describe itself: %v", err)
 	}
-	d.at.workers = []string{strings.TrimRight(d.o.args.SGLangURL, "/")}
+	d.at.workers = []string{base}
 	kind := "server"
 	if d.at.info.Router {
 		kind = "router"
-		if d.at.workers, err = workersOf(ctx, d.o.args.SGLangURL); err != nil || len(d.at.workers) == 0 {
+		if d.at.workers, err = workersOf(ctx, base); err != nil || len(d.at.workers) == 0 {
 			d.fail("start the workers, or register them at the router", "the router lists no worker (%v)", err)
 			return
 		}
@@ -94,7 +95,7 @@ func (d *doctor) weightVersion(ctx context.Context) {
 	var info struct {
 		Version string `json:"weight_version"`
 	}
-	if err := get(ctx, d.o.args.SGLangURL+"/model_info", &info); err != nil || info.Version == "" {
+	if err := get(ctx, strings.TrimRight(d.o.args.SGLangURL, "/")+"/model_info", &info); err != nil || info.Version == "" {
 		d.warn("start the server with --weight-version, and have the trainer set it at each update", "the engine names no weight version (%v): samples will not say which weights sampled them", err)
 		return
 	}
@@ -153,8 +154,10 @@ func (d *doctor) aborts(ctx context.Context) {
 		d.fail(do, "%v", err)
 	case resp.Finish.Type == "abort" && len(resp.OutputIDs) > 0:
 		d.fine("a generation was ended %v after it was begun, %d tokens were kept", time.Since(start).Round(100*time.Millisecond), len(resp.OutputIDs))
-	case resp.Finish.Type == "length":
+	case resp.Finish.Type == "length" && time.Since(start) < 3*time.Second:
 		d.fine("the engine was done with 4096 tokens before the abort")
+	case resp.Finish.Type == "length":
+		d.fail(do, "a generation was sampled to its end, %v after it was begun, though it was to end after one second", time.Since(start).Round(100*time.Millisecond))
 	default:
 		d.fail(do, "an aborted generation came back with %d tokens and finish %q: the abort did not reach the engine", len(resp.OutputIDs), resp.Finish.Type)
 	}
@@ -238,7 +241,7 @@ func workersOf(ctx context.Context, router string) ([]string, error) {
 			URL string `json:"url"`
 		} `json:"workers"`
 	}
-	err := get(ctx, strings.TrimRight(router, "/")+"/workers", &list)
+	err := get(ctx, router+"/workers", &list)
 	var urls []string
 	for _, w := range list.Workers {
 		url, _, _ := strings.Cut(w.URL, "@") // a data-parallel rank may follow

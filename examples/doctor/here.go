@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -98,8 +99,14 @@ func (d *doctor) parsers(context.Context) {
 // files looks at what harnesses install from.
 func (d *doctor) files(context.Context) {
 	seen := 0
-	for _, f := range []struct{ variable, path string }{
-		{"SLIME_AGENT_NODE_TARBALL", d.cfg.NodeTarball}, {"SLIME_AGENT_CC_TARBALL", d.cfg.ClaudeCodeTarball}, {"SLIME_AGENT_CODEX_TARBALL", d.cfg.CodexTarball},
+	c := d.cfg
+	for _, f := range []struct{ variable, path, pin, sum string }{
+		{"SLIME_AGENT_NODE_TARBALL", c.NodeTarball, "AGENTRL_NODE_SHA256", c.NodeSHA256},
+		{"SLIME_AGENT_CC_TARBALL", c.ClaudeCodeTarball, "AGENTRL_CC_SHA256", c.ClaudeCodeSHA256},
+		{"AGENTRL_CC_MUSL_TARBALL", c.ClaudeCodeMuslTarball, "AGENTRL_CC_MUSL_SHA256", c.ClaudeCodeMuslSHA256},
+		{"SLIME_AGENT_CODEX_TARBALL", c.CodexTarball, "AGENTRL_CODEX_SHA256", c.CodexSHA256},
+		{"AGENTRL_OPENCODE_TARBALL", c.OpencodeTarball, "AGENTRL_OPENCODE_SHA256", c.OpencodeSHA256},
+		{"AGENTRL_PI_TARBALL", c.PiTarball, "AGENTRL_PI_SHA256", c.PiSHA256},
 	} {
 		if f.path == "" {
 			continue
@@ -111,6 +118,8 @@ func (d *doctor) files(context.Context) {
 			d.fail("put the file there or unset the variable", "%s: %v", f.variable, err)
 		case size == 0:
 			d.fail("fetch it again", "%s: %s is empty", f.variable, f.path)
+		case f.sum != "" && !strings.EqualFold(f.sum, sum):
+			d.fail("fetch it again, or correct the pin", "%s: %s has sha256 %s, %s is %s", f.variable, f.path, sum, f.pin, f.sum)
 		default:
 			d.fine("%s: %s, %d bytes, sha256 %s", f.variable, f.path, size, sum)
 		}
@@ -129,6 +138,40 @@ func hashFile(path string) (sum string, size int64, err error) {
 	h := sha256.New()
 	size, err = io.Copy(h, f)
 	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// directories sees whether a run can write what it is to leave. A record that
+// can't be written is only a warning in a run's log.
+func (d *doctor) directories(context.Context) {
+	seen := 0
+	for _, f := range []struct{ variable, path string }{
+		{"AGENTRL_RUN_DIR", d.cfg.RunDir}, {"AGENTRL_RECORD_DIR", d.cfg.RecordDir}, {"AGENTRL_LEDGER_DIR", d.cfg.LedgerDir},
+	} {
+		if f.path == "" {
+			continue
+		}
+		seen++
+		if err := writable(f.path); err != nil {
+			d.fail("make the directory, or give this user the right to write there", "%s: %v", f.variable, err)
+			continue
+		}
+		d.fine("%s: %s can be written", f.variable, f.path)
+	}
+	if seen == 0 {
+		d.fine("none is named: no run records, recordings or ledger are kept")
+	}
+}
+
+// writable makes the directory, as a run does, and a file in it.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // configuration makes the Generator, as a run does.

@@ -24,6 +24,7 @@ import (
 	"github.com/agentrl-go/agentrl/examples/internal/demo"
 	"github.com/agentrl-go/agentrl/harness/harnesstest"
 	"github.com/agentrl-go/agentrl/sandbox"
+	"github.com/agentrl-go/agentrl/sandbox/sandboxtest"
 )
 
 // A site is a user's environment: all is well with it until it is bent.
@@ -34,6 +35,7 @@ type site struct {
 	said    map[string]any              // by /server_info
 	weights map[string]any              // by /model_info
 	noAbort bool                        // the engine is behind something that lets no abort through
+	deaf    bool                        // the engine takes an abort, and goes on
 	ids     func([]int32) []int32       // of the server's tokenizer
 	bend    func(*agentrl.Generator)
 	row     agentrl.Sample
@@ -92,7 +94,7 @@ func (s *site) serve(t *testing.T) string {
 	mux.HandleFunc("GET /model_info", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(s.weights) })
 	mux.HandleFunc("POST /tokenize", func(w http.ResponseWriter, r *http.Request) { s.tokenize(w, r, tok, tmpl) })
 	mux.HandleFunc("POST /generate", func(w http.ResponseWriter, r *http.Request) {
-		if s.noAbort {
+		if s.noAbort || s.deaf {
 			r = r.WithContext(t.Context()) // the orphan ends with the test
 		}
 		engine.ServeHTTP(w, r)
@@ -100,6 +102,9 @@ func (s *site) serve(t *testing.T) string {
 	mux.HandleFunc("POST /abort_request", func(w http.ResponseWriter, r *http.Request) {
 		if s.noAbort {
 			http.NotFound(w, r)
+			return
+		}
+		if s.deaf {
 			return
 		}
 		engine.ServeHTTP(w, r)
@@ -200,6 +205,36 @@ func TestThroughARouter(t *testing.T) {
 	}
 }
 
+// TestSlashAfterTheURL: a server that is strict about paths has no "//server_info".
+func TestSlashAfterTheURL(t *testing.T) {
+	s := newSite(t)
+	strict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "//") {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"weight_version": "7"})
+	}))
+	t.Cleanup(strict.Close)
+	s.o.args.SGLangURL = strict.URL + "/"
+	d := &doctor{o: s.o}
+	d.weightVersion(t.Context())
+	if f := d.found[0]; f.level != fine {
+		t.Errorf("%s: %s", f.level, f.text)
+	}
+}
+
+// TestBackendThatDoesNotAnswer: the advice is about the boot.
+func TestBackendThatDoesNotAnswer(t *testing.T) {
+	s := newSite(t)
+	s.bend = func(g *agentrl.Generator) {
+		g.Sandboxes = &sandboxtest.Fake{CreateFunc: func(context.Context, sandbox.Spec) error { return errors.New("connection refused") }}
+	}
+	if _, out, status := s.visit(t); status != 1 || !strings.Contains(out, "what to do about boot_failed") {
+		t.Errorf("status %d\n%s", status, out)
+	}
+}
+
 // A fault is one thing that is broken on purpose.
 type fault struct {
 	name  string // of the check that has to say it
@@ -214,6 +249,12 @@ func faultsHere() []fault {
 		{"environment", failed, "SWE_BOOT_RETRIES", set("SWE_BOOT_RETRIES=0")},
 		{"environment", warning, "SWE_AGNET", set("SWE_AGNET=mini")},
 		{"files", failed, "/nowhere/node.tar", set("SLIME_AGENT_NODE_TARBALL=/nowhere/node.tar")},
+		{"files", failed, "AGENTRL_PI_TARBALL", set("AGENTRL_PI_TARBALL=/nowhere/pi.tgz")},
+		{"files", failed, "AGENTRL_OPENCODE_SHA256", func(s *site) {
+			s.environ = append(s.environ, "AGENTRL_OPENCODE_TARBALL="+filepath.Join(s.o.args.HFCheckpoint, "tokenizer.json"), "AGENTRL_OPENCODE_SHA256="+strings.Repeat("0", 64))
+		}},
+		{"directories", failed, "AGENTRL_RUN_DIR", set("AGENTRL_RUN_DIR=/dev/null/runs")},
+		{"directories", failed, "AGENTRL_LEDGER_DIR", set("AGENTRL_LEDGER_DIR=/dev/null/ledger")},
 		{"configuration", failed, "SWE_ROLLOUT_GUARD_SEC", set("SWE_ROLLOUT_GUARD_SEC=60")},
 		{"checkpoint", failed, "tokenizer.json", func(s *site) {
 			s.o.args.SGLangURL = s.serve(s.t)
@@ -222,6 +263,8 @@ func faultsHere() []fault {
 		{"parsers", failed, "qwen99", func(s *site) { s.o.args.ToolCallParser = "qwen99" }},
 		{"dataset", failed, "line 2", func(s *site) { s.rows = `{"metadata":{"instance_id":"x","image":"host","workdir":"relative"}}` + "\n" }},
 		{"dataset", failed, "line 2", func(s *site) { s.rows = `{"metadata":{"instance_id":"x"` }},
+		{"dataset", failed, "line 4: the row is a JSON array", func(s *site) { s.rows = "\n \n[]\n" }},
+		{"dataset", failed, "line 2: metadata is a JSON string", func(s *site) { s.rows = `{"metadata":"x"}` }},
 		{"sandbox", failed, "/nowhere/image", func(s *site) { s.row.Metadata["image"] = "/nowhere/image" }},
 		{"sandbox", failed, "no claude here", func(s *site) {
 			s.bend = func(g *agentrl.Generator) {
@@ -253,6 +296,7 @@ func faultsOfTheEngine() []fault {
 			}
 		}},
 		{"aborts", failed, "/abort_request", func(s *site) { s.noAbort = true }},
+		{"aborts", failed, "/abort_request", func(s *site) { s.deaf = true }},
 		{"prefix cache", warning, "nothing cached", func(s *site) {
 			s.edit = func(answer map[string]any) { answer["meta_info"].(map[string]any)["cached_tokens"] = 0 }
 		}},

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,12 +41,13 @@ func (d *doctor) dataset(context.Context) {
 	defer f.Close()
 	var bad []string
 	n := 0
-	for in := bufio.NewReaderSize(f, 1<<20); ; {
+	in := bufio.NewReaderSize(f, 1<<20)
+	for line := 1; ; line++ {
 		text, err := in.ReadBytes('\n')
-		if len(strings.TrimSpace(string(text))) > 0 {
+		if len(bytes.TrimSpace(text)) > 0 {
 			n++
-			if why := d.lint(n, text); why != nil {
-				bad = append(bad, fmt.Sprintf("line %d: %v", n, why))
+			if why := d.lint(line, text); why != nil {
+				bad = append(bad, fmt.Sprintf("line %d: %v", line, why))
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -73,6 +76,10 @@ func (d *doctor) lint(line int, text []byte) error {
 		Metadata map[string]json.RawMessage `json:"metadata"`
 	}
 	if err := json.Unmarshal(text, &raw); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return fmt.Errorf("%s is a JSON %s: want an object", cmp.Or(wrong.Field, "the row"), wrong.Value)
+		}
 		return err
 	}
 	task, err := d.g.Protocol.Parse(swe.Row(raw))
@@ -106,7 +113,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 	start := time.Now()
 	sb, err := d.g.Sandboxes.Create(ctx, spec)
 	if err != nil {
-		d.fail("the message names the backend's part; see the comment on "+agentrl.FailureOf(err).Code+" in README", "boot %s: %v", spec.Image, err)
+		d.fail(advice(&agentrl.StageError{Stage: agentrl.StageCreate, Err: err}), "boot %s: %v", spec.Image, err)
 		return
 	}
 	defer func() {
@@ -181,13 +188,18 @@ func (d *doctor) grading(ctx context.Context) {
 func (d *doctor) graded(r row, what string, e swe.Evaluation, err error) bool {
 	switch {
 	case err != nil:
-		d.fail("README says what to do about "+agentrl.FailureOf(err).Code, "line %d, %s: %s: %v", r.line, r.spec.InstanceID, what, err)
+		d.fail(advice(err), "line %d, %s: %s: %v", r.line, r.spec.InstanceID, what, err)
 		return false
 	case !e.Keep:
 		d.fail("look at the row's grader and its image", "line %d, %s: %s: %s: %s", r.line, r.spec.InstanceID, what, e.Outcome, short(e.Reason, 5))
 		return false
 	}
 	return true
+}
+
+// advice names the code of a failure, by which the guide says what to do.
+func advice(err error) string {
+	return "examples/guide/failures.md says what to do about " + agentrl.FailureOf(err).Code
 }
 
 // goldPatch is the row's own solution; "" when it has none.

@@ -108,6 +108,9 @@ func divide(o options, rows []agentrl.Sample, verdicts []verdict) error {
 	for i, row := range rows {
 		good := verdicts[i].Kind == "good"
 		if !good {
+			if row.Metadata == nil { // that is why it is here
+				row.Metadata = map[string]any{}
+			}
 			row.Metadata["preflight"] = verdicts[i]
 		}
 		if err := json.NewEncoder(files[good]).Encode(row); err != nil {

@@ -114,3 +114,23 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("good: %v, %v", kept, err)
 	}
 }
+
+// TestRowsWithoutMetadata are quarantined like others, and end nothing.
+func TestRowsWithoutMetadata(t *testing.T) {
+	dir := t.TempDir()
+	o := options{rows: dir + "/rows.jsonl", cache: dir + "/cache.jsonl", good: dir + "/good.jsonl", quarantine: dir + "/bad.jsonl", protocol: "scaleswe", runs: 1, parallel: 2}
+	if err := os.WriteFile(o.rows, []byte(`{"prompt":"x"}`+"\n"+`{"prompt":"y","metadata":null}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g, err := grading.Open("scaleswe", "local", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), o, g, &strings.Builder{}); err != nil {
+		t.Fatal(err)
+	}
+	bad, err := grading.ReadLines[agentrl.Sample](o.quarantine)
+	if err != nil || len(bad) != 2 || bad[1].Metadata["preflight"] == nil {
+		t.Errorf("quarantine: %v, %v", bad, err)
+	}
+}

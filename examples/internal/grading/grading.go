@@ -4,6 +4,7 @@
 package grading
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -32,7 +33,7 @@ func Open(protocol, backend string, empty bool) (*agentrl.Generator, error) {
 	if g.Protocol, err = newProtocol(protocol, empty); err != nil {
 		return nil, err
 	}
-	g.Sandboxes, err = newProvider(backend)
+	g.Sandboxes, err = newProvider(backend, cfg)
 	return g, err
 }
 
@@ -52,14 +53,20 @@ func newProtocol(name string, empty bool) (swe.Protocol, error) {
 	return nil, fmt.Errorf("-protocol %q: want scaleswe, swebench, swepro, statusmap or harbor", name)
 }
 
-func newProvider(name string) (sandbox.Provider, error) {
+func newProvider(name string, cfg agentrl.Config) (sandbox.Provider, error) {
 	switch name {
 	case "local":
 		return &local.Provider{}, nil
 	case "docker":
-		return docker.New(docker.Options{}), nil
+		return docker.New(docker.Options{Retries: cfg.RPCRetries}), nil
 	case "e2b":
-		return e2b.New(e2b.Options{APIKey: os.Getenv("E2B_API_KEY"), Domain: os.Getenv("E2B_DOMAIN")})
+		if cfg.E2BAPIKey == "" {
+			return nil, errors.New("-sandbox e2b needs E2B_API_KEY")
+		}
+		return e2b.New(e2b.Options{
+			APIKey: cfg.E2BAPIKey, APIURL: cfg.E2BAPIURL, Domain: cfg.E2BDomain, SandboxURL: cfg.E2BSandboxURL,
+			ImageMetadataKey: cfg.ImageMetadataKey, Size: cfg.SandboxSize, Lifetime: cfg.SandboxLifetime, Retries: cfg.RPCRetries,
+		})
 	}
 	return nil, fmt.Errorf("-sandbox %q: want local, docker or e2b", name)
 }

@@ -213,10 +213,20 @@ func (c *Client) end(ctx context.Context, rid string, done <-chan outcome, hangU
 }
 
 // mayRun reports whether the engine may still be generating for a request
-// that failed so: the connection broke after the request was sent.
+// that failed so: the connection broke after the request was sent, or a router
+// gave up on a worker, which notices that up to four seconds later.
 func mayRun(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Err != nil && !refused(e.Err)
+	switch {
+	case !errors.As(err, &e):
+		return false
+	case e.Err != nil:
+		return !refused(e.Err)
+	case e.Kind == Rejected, e.Kind == Unauthorized, e.Kind == TooLong, e.Kind == BadOutput:
+		return false
+	}
+	// 503 and 429 say that the request was not taken on.
+	return e.Status != http.StatusServiceUnavailable && e.Status != http.StatusTooManyRequests
 }
 
 // refused reports whether no connection was made.

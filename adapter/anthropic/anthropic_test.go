@@ -93,3 +93,20 @@ func FuzzDecode(f *testing.F) {
 		d.Respond(httptest.NewRecorder(), req).Answer(chat.Answer{Turn: "t", Text: "x"})
 	})
 }
+
+// TestBillingHeaderIsALine: what stands after it is the prompt.
+func TestBillingHeaderIsALine(t *testing.T) {
+	const header = "x-anthropic-billing-header: cc_version=2.1.197.8c0; cc_entrypoint=sdk-cli;"
+	for _, c := range []struct{ system, want string }{
+		{`"` + header + `\nYou are."`, "You are."},
+		{`[{"type":"text","text":"` + header + `"},{"type":"text","text":"You are."}]`, "You are."},
+		{`[{"type":"text","text":"` + header + `\n"},{"type":"text","text":"You are."}]`, "You are."},
+		{`"You are. ` + header + `"`, "You are. " + header},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/v1/messages", nil)
+		req, err := anthropic.Messages{}.Decode(r, []byte(`{"system":`+c.system+`,"messages":[{"role":"user","content":"x"}]}`))
+		if err != nil || req.Messages[0].Content != c.want {
+			t.Errorf("system %s: %+v, %v; want %q", c.system, req, err, c.want)
+		}
+	}
+}

@@ -3,9 +3,11 @@
 package adapter_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,6 +62,29 @@ func TestCodexRunsNoMalformedCall(t *testing.T) {
 	t.Logf("figure: %d turns with 20 malformed and 5 cut calls, none executed", rec.Turns)
 }
 
+// TestCodexOutlivesAMisusedCustomTool calls a tool of free text with what is none,
+// beside a call that is well: Codex fails on such a call if it reaches that tool,
+// and loses what the others came to.
+func TestCodexOutlivesAMisusedCustomTool(t *testing.T) {
+	path := codexPath(t)
+	for _, args := range []string{`{"patch": "*** Begin Patch"}`, `{"input": 5}`, `{}`} {
+		c := newCLIRig(t, func(prompt string) string {
+			return script("", call("apply_patch", args)+"\n"+call("exec_command", `{"cmd": "echo stay; echo ing"}`), "Done.")(prompt)
+		})
+		code, out := c.play(t, func(ctx context.Context, path, token, prompt string, lines ...string) *exec.Cmd {
+			cmd := c.codex(ctx, path, token, prompt, lines...)
+			cmd.Args = append(cmd.Args, "-m", "gpt-5.5") // of those that are given apply_patch
+			return cmd
+		}, path)
+		c.checkRun(t, code, out, 1)
+		log := c.engine.Log()
+		prompt := lastBytes(c.tok.Decode(log[len(log)-1].Prompt), 1000)
+		if bad, good := strings.Index(prompt, "unsupported call"), strings.Index(prompt, "stay\ning"); bad < 0 || good < bad {
+			t.Errorf("%s: the model is told %q; output:\n%s", args, prompt, lastBytes(out, 1500))
+		}
+	}
+}
+
 func TestCodexSubagentAndCompaction(t *testing.T) {
 	path := codexPath(t)
 	var c *cliRig
@@ -111,16 +136,16 @@ func TestCodexAfterABrokenStream(t *testing.T) {
 	path := codexPath(t)
 	for _, row := range []struct {
 		name  string
-		after int // events: one that begins, four of each item
+		after int // events: two that begin, six of each text, four of the call
 		ran   int // times that the call was executed
 	}{
-		{"before the first item", 1, 0},
-		{"within the reasoning", 3, 0},
-		{"after the reasoning", 5, 0},
-		{"within the text", 7, 0},
-		{"after the text", 9, 0},
-		{"within the call", 11, 0},
-		{"after the call, before the end", 13, 1},
+		{"before the first item", 2, 0},
+		{"within the reasoning", 5, 0},
+		{"after the reasoning", 8, 0},
+		{"within the text", 11, 0},
+		{"after the text", 14, 0},
+		{"within the call", 16, 0},
+		{"after the call, before the end", 18, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var c *cliRig
@@ -139,7 +164,7 @@ func TestCodexAfterABrokenStream(t *testing.T) {
 			ran, _ := os.ReadFile(filepath.Join(c.dir, "RAN"))
 			rec := c.finish("s")
 			want := row.ran
-			if row.after < 5 { // nothing came: the same is said again, and heard
+			if row.after < 8 { // nothing came: the same is said again, and heard
 				want = 1
 			}
 			if n := strings.Count(string(ran), "ran"); code != 0 || n != want {

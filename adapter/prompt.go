@@ -140,10 +140,37 @@ func (ses *session) read(req *chat.Request, p prompt, out output) (reading, erro
 	for _, c := range res.Calls {
 		a.Calls = append(a.Calls, chat.ToolCall{Name: c.Name, Arguments: chat.Arguments(string(c.Args))})
 	}
-	for _, c := range res.Withheld {
-		a.Malformed = append(a.Malformed, chat.Malformed{Name: c.Name, Raw: c.Raw})
+	before := callsBefore(text, res)
+	for i, c := range res.Withheld {
+		a.Malformed = append(a.Malformed, chat.Malformed{Name: c.Name, Raw: c.Raw, Before: before[i]})
 	}
 	return reading{a, res.IllFormed(), slices.Contains(res.Flags, parse.ThinkUnclosed)}, nil
+}
+
+// callsBefore returns for each call that was withheld how many others text has
+// before it.
+func callsBefore(text string, res parse.Result) []int {
+	before := make([]int, len(res.Withheld))
+	calls := 0
+	for i, c := range res.Withheld {
+		at := strings.Index(text, c.Raw)
+		for calls < len(res.Calls) {
+			other := strings.Index(text, res.Calls[calls].Raw)
+			if at >= 0 && other >= 0 && at < other {
+				break
+			}
+			if other >= 0 {
+				text = text[other+len(res.Calls[calls].Raw):]
+				at = strings.Index(text, c.Raw)
+			}
+			calls++
+		}
+		before[i] = calls
+		if at >= 0 {
+			text = text[at+len(c.Raw):]
+		}
+	}
+	return before
 }
 
 // beforeStop cuts text where the stop string that ended it begins; the token

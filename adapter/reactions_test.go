@@ -198,6 +198,7 @@ func TestCodexReactions(t *testing.T) {
 		{"unreachable, bounded retries", nil, true, 1, 0, nil},
 		{"403 once", status(403), false, 0, 2, nil},
 		{"404 once", status(404), false, 0, 2, nil},
+		{"413 once", status(413, "X-Should-Retry", "false"), false, 0, 2, nil},
 		{"429 once, retry-after", status(429, "Retry-After", "1"), false, 0, 2, nil},
 		{"503 always", status(503), true, 1, 4, []string{"request_max_retries = 1", "stream_max_retries = 1"}},
 		{"incomplete max_output_tokens", events(false, incomplete("max_output_tokens")), true, 1, 1, nil},

@@ -93,7 +93,7 @@ var refusals = []struct {
 	{chat.Refusal{Kind: chat.TryAgain, Message: "later", RetryAfter: 1500 * time.Millisecond}, 503, "later"},
 	{chat.Refusal{Kind: chat.TooLong, Message: "long", Tokens: 12345, Limit: 12000}, 400, "12345 tokens"},
 	{chat.Refusal{Kind: chat.Unknown, Message: "who"}, 0, "who"},
-	{chat.Refusal{Kind: chat.TooLarge, Message: "large"}, 413, "large"},
+	{chat.Refusal{Kind: chat.TooLarge, Message: "large"}, 0, "large"},
 }
 
 func refusesWithAStatus(t *testing.T, d chat.Dialect, request func() (*http.Request, []byte)) {

@@ -144,10 +144,12 @@ func decodeSystem(req *chat.Request, h *chat.History, raw json.RawMessage) error
 	}
 	var parts []string
 	for _, b := range blocks {
-		switch {
-		case strings.HasPrefix(b.Text, "x-anthropic-billing-header:"):
+		if strings.HasPrefix(b.Text, "x-anthropic-billing-header:") {
 			req.Rewrites = append(req.Rewrites, rewriteBilling)
-		case b.Text != "":
+			// It is a line: a client that sends one text has its prompt after it.
+			_, b.Text, _ = strings.Cut(b.Text, "\n")
+		}
+		if b.Text != "" {
 			parts = append(parts, b.Text)
 		}
 	}
@@ -282,14 +284,17 @@ func (Messages) Echo(req *chat.Request, a chat.Answer) chat.Message {
 	if strings.TrimSpace(a.Text) != "" {
 		m.Content = a.Text
 	}
-	m.ToolCalls = append(m.ToolCalls, a.Calls...)
-	for _, bad := range a.Malformed {
-		if !req.Stream {
-			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: unknownTool, Arguments: mustJSON(malformedInput(bad))})
-			continue
+	for _, use := range a.Uses() {
+		bad := use.Malformed
+		switch {
+		case bad == nil:
+			m.ToolCalls = append(m.ToolCalls, *use.Call)
+		case !req.Stream:
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: unknownTool, Arguments: mustJSON(malformedInput(*bad))})
+		default:
+			wrapped := map[string]any{"__unparsedToolInput": map[string]any{"raw": bad.Text(), "len": len(utf16.Encode([]rune(bad.Text())))}}
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: bad.Tool(), Arguments: mustJSON(wrapped)})
 		}
-		wrapped := map[string]any{"__unparsedToolInput": map[string]any{"raw": bad.Text(), "len": len(utf16.Encode([]rune(bad.Text())))}}
-		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: bad.Tool(), Arguments: mustJSON(wrapped)})
 	}
 	return m
 }

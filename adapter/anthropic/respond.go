@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -132,11 +131,12 @@ func streamed(a chat.Answer) []piece {
 			[]dict{{"type": "input_json_delta", "partial_json": input}},
 		})
 	}
-	for i, c := range a.Calls {
-		call(i, c.Name, string(c.Arguments))
-	}
-	for i, m := range a.Malformed {
-		call(len(a.Calls)+i, m.Tool(), m.Text())
+	for i, use := range a.Uses() {
+		if use.Call != nil {
+			call(i, use.Call.Name, string(use.Call.Arguments))
+		} else {
+			call(i, use.Malformed.Tool(), use.Malformed.Text())
+		}
 	}
 	return pieces
 }
@@ -162,11 +162,14 @@ func content(a chat.Answer) []dict {
 	if strings.TrimSpace(a.Text) != "" {
 		blocks = append(blocks, dict{"type": "text", "text": a.Text})
 	}
-	for i, c := range a.Calls {
-		blocks = append(blocks, dict{"type": "tool_use", "id": chat.WireID("toolu", a.Turn, i), "name": c.Name, "input": json.RawMessage(c.Arguments)})
-	}
-	for i, m := range a.Malformed {
-		blocks = append(blocks, dict{"type": "tool_use", "id": chat.WireID("toolu", a.Turn, len(a.Calls)+i), "name": unknownTool, "input": malformedInput(m)})
+	for i, use := range a.Uses() {
+		b := dict{"type": "tool_use", "id": chat.WireID("toolu", a.Turn, i)}
+		if use.Call != nil {
+			b["name"], b["input"] = use.Call.Name, use.Call.Arguments
+		} else {
+			b["name"], b["input"] = unknownTool, malformedInput(*use.Malformed)
+		}
+		blocks = append(blocks, b)
 	}
 	return blocks
 }

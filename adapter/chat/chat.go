@@ -93,11 +93,34 @@ type Answer struct {
 }
 
 // A Malformed is a call that breaks its format and must not be executed. A
-// dialect delivers it after the Calls so that the client answers with a tool
-// error, which the model then sees.
+// dialect delivers it in its place among the Calls, so that the client answers
+// with a tool error, which the model then sees where it expects it: templates
+// tell results apart by their order alone.
 type Malformed struct {
-	Name string // the tool that it seems to mean; "" when there is no telling
-	Raw  string // as the model wrote it
+	Name   string // the tool that it seems to mean; "" when there is no telling
+	Raw    string // as the model wrote it
+	Before int    // how many of the Calls come before it
+}
+
+// A Use is a call or a malformed one; the other is nil.
+type Use struct {
+	Call      *ToolCall
+	Malformed *Malformed
+}
+
+// Uses lists the calls and the malformed ones as the model wrote them.
+func (a Answer) Uses() []Use {
+	uses := make([]Use, 0, len(a.Calls)+len(a.Malformed))
+	bad := 0
+	for i := 0; i <= len(a.Calls); i++ {
+		for ; bad < len(a.Malformed) && (a.Malformed[bad].Before <= i || i == len(a.Calls)); bad++ {
+			uses = append(uses, Use{Malformed: &a.Malformed[bad]})
+		}
+		if i < len(a.Calls) {
+			uses = append(uses, Use{Call: &a.Calls[i]})
+		}
+	}
+	return uses
 }
 
 // Op is what a route does.

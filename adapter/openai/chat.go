@@ -50,6 +50,7 @@ type chatBody struct {
 	MaxCompletionTokens int             `json:"max_completion_tokens"`
 	Stop                json.RawMessage `json:"stop"`
 	N                   *int            `json:"n"`
+	Functions           json.RawMessage `json:"functions"` // of old, not served
 	asked
 }
 
@@ -90,6 +91,7 @@ type chatMessage struct {
 	ReasoningContent *string         `json:"reasoning_content"`
 	Reasoning        *string         `json:"reasoning"` // how other servers call it
 	ToolCalls        []chatToolCall  `json:"tool_calls"`
+	FunctionCall     *chatFunction   `json:"function_call"` // of old, not served
 	ToolCallID       string          `json:"tool_call_id"`
 }
 
@@ -136,6 +138,9 @@ func (Chat) Decode(r *http.Request, body []byte) (*chat.Request, error) {
 	}
 	if b.N != nil && *b.N != 1 {
 		return nil, fmt.Errorf("n: %d answers were asked for, only 1 can be given", *b.N)
+	}
+	if raw := string(b.Functions); raw != "" && raw != "null" && raw != "[]" {
+		return nil, errors.New("functions: send tools, which took their place")
 	}
 	req := &chat.Request{Model: b.Model, Stream: b.Stream, MaxTokens: b.MaxTokens, Wire: chatWire{usage: b.StreamOptions.IncludeUsage}}
 	if b.MaxCompletionTokens > 0 {
@@ -221,9 +226,12 @@ func (Chat) Echo(_ *chat.Request, a chat.Answer) chat.Message { return echo(a) }
 
 func echo(a chat.Answer) chat.Message {
 	m := chat.Message{Role: chat.Assistant, Content: a.Text, Reasoning: a.Reasoning, Turn: a.Turn}
-	m.ToolCalls = append(m.ToolCalls, a.Calls...)
-	for _, bad := range a.Malformed {
-		m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: bad.Tool(), Arguments: chat.Arguments(bad.Text())})
+	for _, use := range a.Uses() {
+		if use.Call != nil {
+			m.ToolCalls = append(m.ToolCalls, *use.Call)
+		} else {
+			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: use.Malformed.Tool(), Arguments: chat.Arguments(use.Malformed.Text())})
+		}
 	}
 	return m
 }

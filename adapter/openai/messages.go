@@ -36,6 +36,9 @@ func decodeMessages(req *chat.Request, messages []chatMessage) error {
 		case "user":
 			h.User(text)
 		case "assistant":
+			if m.FunctionCall != nil {
+				return fmt.Errorf("messages[%d].function_call: send tool_calls, which took its place", i)
+			}
 			h.Assistant(assistant(m, text), callIDs(m.ToolCalls))
 		case "tool", "function":
 			h.Result(m.ToolCallID, text)

@@ -1,9 +1,11 @@
 package openai
 
 import (
+	"crypto/rand"
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
@@ -27,6 +29,7 @@ type chatResponder struct {
 	model   string
 	wire    chatWire
 	created int64
+	id      string // of the stream; "" before its first chunk
 }
 
 type dict = map[string]any
@@ -37,7 +40,17 @@ func (r *chatResponder) KeepAlive() error {
 	if !r.stream {
 		return r.w.Space()
 	}
-	return r.chunk("", dict{"role": "assistant", "content": ""}, nil)
+	if r.id == "" {
+		return r.begin(strings.ToLower(rand.Text()))
+	}
+	return r.chunk(dict{"content": ""}, nil)
+}
+
+// begin sends the first chunk, alone with the role: libraries that add up deltas
+// would write it twice.
+func (r *chatResponder) begin(id string) error {
+	r.id = "chatcmpl-" + id
+	return r.chunk(dict{"role": "assistant", "content": ""}, nil)
 }
 
 // Answer sends the turn as one message or as a stream.
@@ -49,7 +62,12 @@ func (r *chatResponder) Answer(a chat.Answer) error {
 			"usage":   chatUsage(a),
 		})
 	}
-	deltas := []dict{{"role": "assistant", "content": ""}}
+	if r.id == "" {
+		if err := r.begin(a.Turn); err != nil {
+			return err
+		}
+	}
+	var deltas []dict
 	if a.Reasoning != "" {
 		deltas = append(deltas, dict{"reasoning_content": a.Reasoning})
 	}
@@ -61,27 +79,27 @@ func (r *chatResponder) Answer(a chat.Answer) error {
 		deltas = append(deltas, dict{"tool_calls": []any{c}})
 	}
 	for _, d := range deltas {
-		if err := r.chunk(a.Turn, d, nil); err != nil {
+		if err := r.chunk(d, nil); err != nil {
 			return err
 		}
 	}
-	if err := r.chunk(a.Turn, dict{}, chatFinish(a)); err != nil {
+	if err := r.chunk(dict{}, chatFinish(a)); err != nil {
 		return err
 	}
 	if r.wire.usage {
-		if err := r.w.Event("", r.envelope(a.Turn, []any{}, chatUsage(a))); err != nil {
+		if err := r.w.Event("", r.envelope([]any{}, chatUsage(a))); err != nil {
 			return err
 		}
 	}
 	return r.w.Done()
 }
 
-func (r *chatResponder) chunk(turn string, delta dict, finish any) error {
-	return r.w.Event("", r.envelope(turn, []any{dict{"index": 0, "delta": delta, "finish_reason": finish}}, nil))
+func (r *chatResponder) chunk(delta dict, finish any) error {
+	return r.w.Event("", r.envelope([]any{dict{"index": 0, "delta": delta, "finish_reason": finish}}, nil))
 }
 
-func (r *chatResponder) envelope(turn string, choices []any, usage any) dict {
-	e := dict{"id": "chatcmpl-" + turn, "object": "chat.completion.chunk", "created": r.created, "model": r.model, "choices": choices}
+func (r *chatResponder) envelope(choices []any, usage any) dict {
+	e := dict{"id": r.id, "object": "chat.completion.chunk", "created": r.created, "model": r.model, "choices": choices}
 	if usage != nil {
 		e["usage"] = usage
 	}
@@ -103,7 +121,7 @@ func chatReply(a chat.Answer) dict {
 	return m
 }
 
-// chatCalls lists the calls, malformed ones last.
+// chatCalls lists the calls, malformed ones too.
 func chatCalls(a chat.Answer) []dict {
 	var calls []dict
 	add := func(name, args string) {
@@ -112,11 +130,12 @@ func chatCalls(a chat.Answer) []dict {
 			"function": dict{"name": name, "arguments": args},
 		})
 	}
-	for _, c := range a.Calls {
-		add(c.Name, string(c.Arguments))
-	}
-	for _, m := range a.Malformed {
-		add(m.Tool(), m.Text())
+	for _, use := range a.Uses() {
+		if use.Call != nil {
+			add(use.Call.Name, string(use.Call.Arguments))
+		} else {
+			add(use.Malformed.Tool(), use.Malformed.Text())
+		}
 	}
 	return calls
 }

@@ -1,7 +1,10 @@
 package openai
 
 import (
+	"crypto/rand"
+	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
@@ -26,6 +29,7 @@ type responsesResponder struct {
 	wire    responsesWire
 	created int64
 	seq     int
+	id      string // of the stream; "" before its first event
 }
 
 // event sends one event of the stream.
@@ -35,12 +39,28 @@ func (r *responsesResponder) event(kind string, fields dict) error {
 	return r.w.Event(kind, fields)
 }
 
-// KeepAlive sends a JSON event: comments do not reset Codex's timer.
+// KeepAlive sends a JSON event: comments do not reset Codex's timer. The first
+// begins the stream.
 func (r *responsesResponder) KeepAlive() error {
 	if !r.stream {
 		return r.w.Space()
 	}
-	return r.event("response.in_progress", dict{"response": r.response("resp_pending", "in_progress", []dict{})})
+	if r.id == "" {
+		return r.begin(strings.ToLower(rand.Text()))
+	}
+	return r.event("response.in_progress", dict{"response": r.response(r.id, "in_progress", []dict{})})
+}
+
+// begin sends what a stream begins with; the client libraries of the protocol
+// refuse one in which anything comes before response.created.
+func (r *responsesResponder) begin(id string) error {
+	r.id = "resp_" + id
+	for _, kind := range []string{"response.created", "response.in_progress"} {
+		if err := r.event(kind, dict{"response": r.response(r.id, "in_progress", []dict{})}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Answer sends the turn. Codex keeps and executes items that it has read even
@@ -59,9 +79,12 @@ func (r *responsesResponder) Answer(a chat.Answer) error {
 	if !r.stream {
 		return r.w.JSON(http.StatusOK, final)
 	}
-	if err := r.event("response.created", dict{"response": r.response("resp_"+a.Turn, "in_progress", []dict{})}); err != nil {
-		return err
+	if r.id == "" {
+		if err := r.begin(a.Turn); err != nil {
+			return err
+		}
 	}
+	final["id"] = r.id
 	for i, it := range items {
 		if err := r.item(i, it); err != nil {
 			return err
@@ -89,76 +112,78 @@ func (r *responsesResponder) items(a chat.Answer) []dict {
 		items = append(items, dict{"type": "message", "id": id("msg"), "role": "assistant", "status": "completed",
 			"content": []any{dict{"type": "output_text", "text": a.Text, "annotations": []any{}}}})
 	}
-	for _, c := range a.Calls {
-		wireName, known := r.wire.names[c.Name]
-		if !known {
-			wireName.name = c.Name
-		}
-		call := dict{"call_id": id("call"), "name": wireName.name, "status": "completed"}
-		if input, custom := r.wire.customInput(c); custom {
-			call["type"], call["id"], call["input"] = "custom_tool_call", id("ctc"), input
+	for _, use := range a.Uses() {
+		call := dict{"call_id": id("call"), "status": "completed"}
+		said := r.wire.said(use)
+		if said.custom {
+			call["type"], call["id"], call["input"] = "custom_tool_call", id("ctc"), said.text
 		} else {
-			call["type"], call["id"], call["arguments"] = "function_call", id("fc"), string(c.Arguments)
+			call["type"], call["id"], call["arguments"] = "function_call", id("fc"), said.text
 		}
-		if wireName.namespace != "" {
-			call["namespace"] = wireName.namespace
+		on, known := r.wire.names[said.name]
+		if !known {
+			on.name = said.name
 		}
-		items = append(items, call)
-	}
-	for _, m := range a.Malformed {
-		call := dict{"type": "function_call", "id": id("fc"), "call_id": id("call"), "name": m.Tool(), "arguments": m.Text(), "status": "completed"}
-		if ns := r.wire.names[m.Tool()].namespace; ns != "" {
-			call["namespace"] = ns
+		call["name"] = on.name
+		if on.namespace != "" {
+			call["namespace"] = on.namespace
 		}
 		items = append(items, call)
 	}
 	return items
 }
 
-// item sends one item: added, in progress, done.
+// item sends one item: added, its parts, done.
 func (r *responsesResponder) item(i int, it dict) error {
-	events := []func() error{func() error { return r.event("response.output_item.added", dict{"output_index": i, "item": begun(it)}) }}
-	delta := func(kind, field, text string, extra dict) {
-		for _, suffix := range []string{"delta", "done"} {
-			events = append(events, func() error {
-				fields := dict{"item_id": it["id"], "output_index": i}
-				for k, v := range extra {
-					fields[k] = v
-				}
-				if suffix == "delta" {
-					fields["delta"] = text
-				} else {
-					fields[field] = text
-				}
-				return r.event("response."+kind+"."+suffix, fields)
-			})
-		}
+	if err := r.event("response.output_item.added", dict{"output_index": i, "item": begun(it)}); err != nil {
+		return err
 	}
-	switch it["type"] {
-	case "reasoning":
-		delta("reasoning_text", "text", partText(it), dict{"content_index": 0})
-	case "message":
-		delta("output_text", "text", partText(it), dict{"content_index": 0})
-	case "function_call":
-		delta("function_call_arguments", "arguments", it["arguments"].(string), nil)
-	case "custom_tool_call":
-		delta("custom_tool_call_input", "input", it["input"].(string), nil)
-	}
-	events = append(events, func() error { return r.event("response.output_item.done", dict{"output_index": i, "item": it}) })
-	for _, send := range events {
-		if err := send(); err != nil {
+	for _, e := range inside(it) {
+		e.fields["item_id"], e.fields["output_index"] = it["id"], i
+		if err := r.event(e.kind, e.fields); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.event("response.output_item.done", dict{"output_index": i, "item": it})
+}
+
+// An event is one of a stream without its place in it.
+type event struct {
+	kind   string
+	fields dict
+}
+
+// inside lists the events between an item's begin and its end. A library that
+// adds up deltas adds them to the part that was begun.
+func inside(it dict) []event {
+	part := func(kind string) []event {
+		whole := it["content"].([]any)[0].(dict)
+		text, empty := whole["text"], maps.Clone(whole)
+		empty["text"] = ""
+		return []event{
+			{"response.content_part.added", dict{"content_index": 0, "part": empty}},
+			{"response." + kind + ".delta", dict{"content_index": 0, "delta": text}},
+			{"response." + kind + ".done", dict{"content_index": 0, "text": text}},
+			{"response.content_part.done", dict{"content_index": 0, "part": whole}},
+		}
+	}
+	input := func(kind, field string) []event {
+		return []event{{"response." + kind + ".delta", dict{"delta": it[field]}}, {"response." + kind + ".done", dict{field: it[field]}}}
+	}
+	switch it["type"] {
+	case "reasoning":
+		return part("reasoning_text")
+	case "message":
+		return part("output_text")
+	case "function_call":
+		return input("function_call_arguments", "arguments")
+	}
+	return input("custom_tool_call_input", "input")
 }
 
 // begun is the item before anything of it was said.
 func begun(it dict) dict {
-	b := dict{}
-	for k, v := range it {
-		b[k] = v
-	}
+	b := maps.Clone(it)
 	if _, ok := b["status"]; ok {
 		b["status"] = "in_progress"
 	}
@@ -171,10 +196,6 @@ func begun(it dict) dict {
 		b["input"] = ""
 	}
 	return b
-}
-
-func partText(it dict) string {
-	return it["content"].([]any)[0].(dict)["text"].(string)
 }
 
 func responsesUsage(a chat.Answer) dict {
@@ -191,7 +212,7 @@ func (r *responsesResponder) Count(tokens int) error {
 }
 
 // Refuse answers with an error. Only status 400, or a failed response with one
-// of a few codes, ends Codex at once; on 401, 403 and 404 it reconnects. A
+// of a few codes, ends Codex at once; on 401, 403, 404 and 413 it reconnects. A
 // stream that has begun ends cleanly after its failed response: cut, Codex would
 // see a broken connection, forget the code, and ask five times more.
 func (r *responsesResponder) Refuse(ref *chat.Refusal) {
@@ -199,14 +220,14 @@ func (r *responsesResponder) Refuse(ref *chat.Refusal) {
 	if !r.w.Begun() {
 		refusalHeaders(r.header, ref)
 		status := refusalStatus(ref)
-		if ref.Kind == chat.Unknown {
+		if ref.Kind == chat.Unknown || ref.Kind == chat.TooLarge {
 			status = http.StatusBadRequest
 		}
 		r.w.JSON(status, dict{"error": body})
 		return
 	}
 	if r.stream {
-		failed := r.response("resp_failed", "failed", []dict{})
+		failed := r.response(r.id, "failed", []dict{})
 		failed["error"] = dict{"code": failedCode(ref), "message": body["message"]}
 		if r.event("response.failed", dict{"response": failed}) == nil {
 			return

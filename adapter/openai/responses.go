@@ -54,8 +54,8 @@ type item struct {
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
 	Namespace string          `json:"namespace"`
-	Arguments string          `json:"arguments"`
-	Input     string          `json:"input"`
+	Arguments json.RawMessage `json:"arguments"` // a string, but in items that are not read
+	Input     json.RawMessage `json:"input"`     // likewise
 	Output    json.RawMessage `json:"output"`
 }
 
@@ -142,10 +142,12 @@ func (w responsesWire) tools(req *chat.Request, namespace string, tools []respon
 		if tool.Name == "" {
 			return fmt.Errorf("tools[%d]: a %s tool needs a name", i, t.Type)
 		}
-		if _, taken := w.names[tool.Name]; taken {
+		wireName := called{namespace, t.Name}
+		// Of two that are called alike both ways, one would do.
+		for other, taken := w.names[tool.Name]; taken && other != wireName; other, taken = w.names[tool.Name] {
 			tool.Name = namespace + "__" + tool.Name
 		}
-		w.names[tool.Name] = called{namespace, t.Name}
+		w.names[tool.Name] = wireName
 		w.custom[tool.Name] = t.Type == "custom"
 		req.Tools = append(req.Tools, tool)
 	}
@@ -196,13 +198,10 @@ func (g *grouper) add(it item) error {
 	case "reasoning":
 		return g.reasoning(it)
 	case "function_call":
-		g.call(it, chat.ToolCall{Name: g.wire.seen(it.Namespace, it.Name), Arguments: chat.Arguments(it.Arguments)})
+		g.call(it, chat.ToolCall{Name: g.wire.seen(it.Namespace, it.Name), Arguments: callArguments(it.Arguments)})
 	case "custom_tool_call":
-		input, err := json.Marshal(map[string]string{"input": it.Input})
-		if err != nil {
-			return err
-		}
-		g.call(it, chat.ToolCall{Name: g.wire.seen(it.Namespace, it.Name), Arguments: input})
+		input, _ := wire.Unquote(it.Input)
+		g.call(it, chat.ToolCall{Name: g.wire.seen(it.Namespace, it.Name), Arguments: inputOf(input)})
 	case "function_call_output", "custom_tool_call_output":
 		text, err := contentText(g.req, it.Output)
 		if err != nil {
@@ -321,19 +320,51 @@ func classifyCodex(r *http.Request, req *chat.Request) {
 func (Responses) Echo(req *chat.Request, a chat.Answer) chat.Message {
 	w, _ := req.Wire.(responsesWire)
 	m := echo(a)
-	for i, c := range m.ToolCalls {
-		if input, ok := w.customInput(c); ok && i < len(a.Calls) {
-			m.ToolCalls[i].Arguments, _ = json.Marshal(map[string]string{"input": input})
+	for i, use := range a.Uses() {
+		said := w.said(use)
+		m.ToolCalls[i] = chat.ToolCall{Name: said.name, Arguments: chat.Arguments(said.text)}
+		if said.custom {
+			m.ToolCalls[i].Arguments = inputOf(said.text)
 		}
 	}
 	return m
 }
 
-// customInput returns the free text of a call of a custom tool.
-func (w responsesWire) customInput(c chat.ToolCall) (string, bool) {
-	if !w.custom[c.Name] {
-		return "", false
+// inputOf is the free text of a custom tool as the model writes it.
+func inputOf(text string) json.RawMessage {
+	data, _ := json.Marshal(map[string]string{"input": text}) // a string always can be
+	return data
+}
+
+// A said is what goes over the wire for a call.
+type said struct {
+	name   string // as the model calls the tool
+	custom bool   // text is free text, else JSON or what should be
+	text   string
+}
+
+// said returns what a use becomes. A custom tool takes nothing but text: a call
+// without it goes to a tool that nobody has, as Codex fails on it together with
+// the calls beside it.
+func (w responsesWire) said(use chat.Use) said {
+	bad := use.Malformed
+	if bad == nil {
+		if !w.custom[use.Call.Name] {
+			return said{name: use.Call.Name, text: string(use.Call.Arguments)}
+		}
+		if input, ok := customInput(use.Call); ok {
+			return said{use.Call.Name, true, input}
+		}
+		bad = &chat.Malformed{Raw: string(use.Call.Arguments)}
 	}
+	if w.custom[bad.Name] {
+		bad = &chat.Malformed{Raw: bad.Raw}
+	}
+	return said{name: bad.Tool(), text: bad.Text()}
+}
+
+// customInput returns the free text of a call of a custom tool.
+func customInput(c *chat.ToolCall) (string, bool) {
 	var args struct {
 		Input *string `json:"input"`
 	}

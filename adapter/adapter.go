@@ -51,7 +51,7 @@ type SessionOptions struct {
 	Sampling   map[string]any // SGLang's own names; final
 	MaxContext int            // tokens of prompt and answer together; 0 for no limit
 	MaxTurns   int            // 0 for no limit
-	MaxTokens  int            // sampled tokens in all; 0 for no limit
+	MaxTokens  int            // sampled tokens in all, over by what turns that began at once sample; 0 for no limit
 	MaxTime    time.Duration  // from the first request for a turn on, pauses not counted; 0 for no limit
 	// Kwargs is a JSON object of variables of the chat template, such as
 	// {"enable_thinking": false}; they win over those of Options.Render. Nil for none.

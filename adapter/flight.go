@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"time"
 
@@ -13,15 +14,30 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
 )
 
-// A flightKey is a request's identity: its path and body.
+// A flightKey is a request's identity: its path, who asks, and its body. Agents
+// that were given one task send one body, and each wants an answer of its own.
 type flightKey [sha256.Size]byte
 
-func keyOf(path string, body []byte) flightKey {
+func keyOf(path, agent string, body []byte) flightKey {
 	h := sha256.New()
-	h.Write([]byte(path))
-	h.Write([]byte{0})
+	fmt.Fprintf(h, "%q %q ", path, agent)
 	h.Write(body)
 	return flightKey(h.Sum(nil))
+}
+
+// A failure is a turn that failed and was not made up for.
+type failure struct {
+	about [sha256.Size]byte // what was asked, whatever the wire's form; zero when it was not understood
+	err   error
+}
+
+// aboutOf names what a request asks. A client may ask again in another form:
+// Claude Code does so without a stream after some errors of one.
+func aboutOf(req *chat.Request) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	json.NewEncoder(h).Encode([]any{req.Agent, req.Messages, req.Tools}) // strings and JSON that was read
+	h.Sum(sum[:0])
+	return sum
 }
 
 // A flight is one turn being made. A client that sends the same request again
@@ -42,15 +58,19 @@ type flight struct {
 	started time.Time
 
 	clients  int  // guarded by session.mu, as is what follows
+	handed   bool // the answer is, or was, on its way to a client
+	booked   bool // counts against MaxTurns before it is recorded
 	recorded bool // a client got the answer, and the turn is in the tree
 	told     bool // OnTurn was called
 }
 
-// join returns the flight of this request, a new one when none is live.
+// join returns the flight of this request, a new one when none is live. One whose
+// answer is being handed over is over: its client may have read it already, and
+// ask anew.
 func (ses *session) join(key flightKey, req *chat.Request, d chat.Dialect, name string) *flight {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
-	if f := ses.flights[key]; f != nil {
+	if f := ses.flights[key]; f != nil && !f.handed {
 		f.clients++
 		return f
 	}
@@ -108,13 +128,14 @@ func (ses *session) leave(f *flight) {
 // conclude accounts for a flight that no client waits for any more.
 func (ses *session) conclude(f *flight) {
 	ses.mu.Lock()
+	ses.unbook(f)
 	lost := !f.recorded && f.err == nil
 	gone := errors.Is(f.err, ErrClientGone) || errors.Is(f.err, ErrSessionSealed)
 	if lost || gone {
 		ses.abandoned++
 	}
 	if infrastructure(f.err) {
-		ses.fail(f.key, f.err)
+		ses.fail(f, f.err)
 	}
 	told := f.told
 	f.told = true
@@ -132,7 +153,7 @@ func (ses *session) conclude(f *flight) {
 // deliver hands the answer to a client, and records the turn when the first
 // client got it.
 func (ses *session) deliver(f *flight, answer func(chat.Answer) error) error {
-	done := ses.delivering()
+	done := ses.delivering(f)
 	defer ses.delivered(done)
 	err := answer(f.answer)
 	ses.mu.Lock()
@@ -146,7 +167,7 @@ func (ses *session) deliver(f *flight, answer func(chat.Answer) error) error {
 	ses.mu.Lock()
 	f.told = true
 	if err != nil {
-		ses.fail(f.key, err)
+		ses.fail(f, err)
 	}
 	ses.mu.Unlock()
 	ses.tell(f, err)
@@ -156,24 +177,39 @@ func (ses *session) deliver(f *flight, answer func(chat.Answer) error) error {
 // fail notes what engine or adapter did to a turn; ses.mu is held. Where the
 // client is not to try again, the rest of the session is refused at once: its
 // outcome is known.
-func (ses *session) fail(key flightKey, err error) {
-	ses.noteFailure(key, err)
+func (ses *session) fail(f *flight, err error) {
+	ses.noteFailure(f.key, f.req, err)
 	if ses.fatal == nil && refusalOf(err).Kind == chat.Stop {
 		ses.fatal = err
 	}
 }
 
 // noteFailure keeps an error of a turn, up to a number that an agent can't grow
-// by sending nonsense; ses.mu is held.
-func (ses *session) noteFailure(key flightKey, err error) {
-	if len(ses.failures) < 100 {
-		ses.failures[key] = err
+// by sending nonsense; ses.mu is held. req is nil when it was not understood.
+func (ses *session) noteFailure(key flightKey, req *chat.Request, err error) {
+	if len(ses.failures) >= 100 {
+		return
 	}
+	failed := failure{err: err}
+	if req != nil {
+		failed.about = aboutOf(req)
+	}
+	ses.failures[key] = failed
 }
 
-func (ses *session) delivering() chan struct{} {
+// madeUp forgets the failures that a turn has made up for; ses.mu is held.
+func (ses *session) madeUp(f *flight) {
+	if len(ses.failures) == 0 {
+		return
+	}
+	about := aboutOf(f.req)
+	maps.DeleteFunc(ses.failures, func(key flightKey, failed failure) bool { return key == f.key || failed.about == about })
+}
+
+func (ses *session) delivering(f *flight) chan struct{} {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
+	f.handed = true
 	done := make(chan struct{})
 	ses.deliveries[done] = struct{}{}
 	return done
@@ -194,7 +230,8 @@ func (ses *session) keep(f *flight) error {
 	}
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
-	delete(ses.failures, f.key)
+	ses.unbook(f)
+	ses.madeUp(f)
 	ses.sampled += len(f.turn.OutputIDs)
 	if f.turn.Kind == chat.SideCall {
 		ses.sideCalls++

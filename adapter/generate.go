@@ -61,8 +61,12 @@ func (ses *session) sample(ctx context.Context, p prompt, sampling map[string]an
 	var lastPauses int
 	var lastVersion string
 	limit := sampling["max_new_tokens"].(int)
+	least, _ := whole(sampling["min_new_tokens"])
 	for first := true; ; first = false {
 		sampling["max_new_tokens"] = limit - len(out.ids)
+		if least > 0 { // of the whole turn: what is sampled already counts
+			sampling["min_new_tokens"] = max(0, min(least, limit)-len(out.ids))
+		}
 		resp, pauses, err := ses.post(ctx, p, out.ids, sampling)
 		if room, smaller := ses.room(err, len(p.ids)+len(out.ids)); smaller && room < limit-len(out.ids) {
 			limit = len(out.ids) + room

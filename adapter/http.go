@@ -17,11 +17,7 @@ import (
 // found by its token: as its dialect sends it, or in a path /s/TOKEN before the
 // dialect's own.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p := r.URL.Path
-	if _, rest, ok := pathToken(p); ok {
-		p = rest
-	}
-	p = path.Clean("/" + p) // a base URL that ends in a slash makes two
+	p := servedPath(r)
 	if serveHealth(w, r, p) {
 		return
 	}
@@ -41,6 +37,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.serve(w, r, rt)
+}
+
+// servedPath is the request's path without a token. Only this one may be logged.
+func servedPath(r *http.Request) string {
+	_, rest, _ := pathToken(r.URL.Path)
+	return path.Clean("/" + rest) // a base URL that ends in a slash makes two
 }
 
 // pathToken takes the token and its prefix off a path.

@@ -37,12 +37,13 @@ type session struct {
 	handlers   int                        // requests for turns being served
 	idle       chan struct{}              // closed while there are none
 	deliveries map[chan struct{}]struct{} // answers on their way
-	failures   map[flightKey]error        // turns that failed and were not made up for
+	failures   map[flightKey]failure      // turns that failed and were not made up for
 	fatal      error                      // the failure that no retry can make up for
 	endings    map[string]ending          // how turns ended, by id
 	rewrites   map[string]int
 	logged     map[string]bool // what is logged once a session
 	turns      int
+	booked     int // turns that are being made
 	sideCalls  int
 	abandoned  int
 	sampled    int    // tokens
@@ -55,7 +56,7 @@ func newSession(s *Server, id, token string, opts SessionOptions, p params) *ses
 	ses := &session{
 		server: s, id: id, token: token, opts: opts, params: p, opened: time.Now(), tree: trajectory.New(s.o.Trajectory), ctx: ctx, cancel: cancel,
 		flights: map[flightKey]*flight{}, idle: make(chan struct{}), deliveries: map[chan struct{}]struct{}{},
-		failures: map[flightKey]error{}, endings: map[string]ending{}, rewrites: map[string]int{}, logged: map[string]bool{},
+		failures: map[flightKey]failure{}, endings: map[string]ending{}, rewrites: map[string]int{}, logged: map[string]bool{},
 	}
 	close(ses.idle)
 	ses.clock = clock.Held(opts.MaxTime, ses.expire)
@@ -117,8 +118,8 @@ func (ses *session) seal(ctx context.Context) error {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
 	var errs []error
-	for _, err := range ses.failures {
-		errs = append(errs, err)
+	for _, failed := range ses.failures {
+		errs = append(errs, failed.err)
 	}
 	if len(errs) == 0 {
 		return nil
@@ -164,8 +165,9 @@ func (ses *session) record() (Record, error) {
 	}, nil
 }
 
-// admit checks the session's budgets before a turn is generated.
-func (ses *session) admit(kind chat.Kind) error {
+// admit checks the session's budgets before a turn is generated. Those that are
+// being made count: sub-agents ask at once.
+func (ses *session) admit(f *flight) error {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
 	switch {
@@ -173,16 +175,27 @@ func (ses *session) admit(kind chat.Kind) error {
 		return failedSession()
 	case ses.late:
 		return ses.tooLate()
-	case kind == chat.SideCall:
+	case f.req.Kind == chat.SideCall:
 		return nil
-	case ses.opts.MaxTurns > 0 && ses.turns >= ses.opts.MaxTurns:
+	case ses.opts.MaxTurns > 0 && ses.turns+ses.booked >= ses.opts.MaxTurns:
 		ses.budget = "turns"
 		return &chat.Refusal{Kind: chat.Stop, Message: fmt.Sprintf("the session's budget of %d turns is spent", ses.opts.MaxTurns)}
 	case ses.opts.MaxTokens > 0 && ses.sampled >= ses.opts.MaxTokens:
 		ses.budget = "tokens"
 		return &chat.Refusal{Kind: chat.Stop, Message: fmt.Sprintf("the session's budget of %d sampled tokens is spent", ses.opts.MaxTokens)}
 	}
+	f.booked = true
+	ses.booked++
 	return nil
+}
+
+// unbook ends what admit began: the turn is recorded, or will never be;
+// ses.mu is held.
+func (ses *session) unbook(f *flight) {
+	if f.booked {
+		f.booked = false
+		ses.booked--
+	}
 }
 
 // expire ends the turns in flight: MaxTime is over.

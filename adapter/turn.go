@@ -36,7 +36,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 	defer watch.Over()
 	req, err := rt.dialect.Decode(r, body)
 	if err != nil {
-		ses.misunderstood(r.URL.Path, body, err)
+		ses.misunderstood(servedPath(r), body, err)
 		rt.dialect.Respond(w, nil).Refuse(misunderstanding(err))
 		return
 	}
@@ -50,7 +50,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 		return
 	}
 	defer ses.exit()
-	f := ses.join(keyOf(r.URL.Path, body), req, rt.dialect, watch.Turn)
+	f := ses.join(keyOf(servedPath(r), req.Agent, body), req, rt.dialect, watch.Turn)
 	defer ses.leave(f)
 	s.await(r.Context(), resp, ses, f, arrived)
 }
@@ -119,7 +119,7 @@ func (s *Server) await(ctx context.Context, resp chat.Responder, ses *session, f
 func (ses *session) generate(f *flight, d chat.Dialect) error {
 	req, turn := f.req, &f.turn
 	*turn = trajectory.Turn{ID: cmp.Or(f.name, newTurnID()), Prompt: req.Messages, Tools: req.Tools, Kind: req.Kind, Agent: req.Agent, Start: f.started}
-	if err := ses.admit(req.Kind); err != nil {
+	if err := ses.admit(f); err != nil {
 		return err
 	}
 	if err := ses.settled(f.ctx); err != nil {
@@ -172,7 +172,7 @@ func (ses *session) misunderstood(path string, body []byte, err error) {
 	}
 	err = fmt.Errorf("%s: %w: %w", path, ErrBadRequest, err)
 	ses.mu.Lock()
-	ses.noteFailure(keyOf(path, body), err)
+	ses.noteFailure(keyOf(path, "", body), nil, err)
 	ses.mu.Unlock()
 	if ses.once("misunderstood") {
 		ses.server.o.Logger.Warn("turn failed", "session", ses.id, "err", err)

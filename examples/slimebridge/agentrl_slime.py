@@ -21,7 +21,7 @@ import json
 import logging
 import os
 import random
-import select
+import selectors
 import shlex
 import subprocess
 import threading
@@ -32,7 +32,7 @@ import urllib.request
 logger = logging.getLogger(__name__)
 
 # What of slime's Sample a rollout starts from, and what it sets.
-ROW = ("index", "group_index", "rollout_id", "prompt", "label", "metadata", "session_id")
+ROW = ("index", "group_index", "rollout_id", "prompt", "label", "metadata", "session_id", "apply_chat_template_kwargs")
 RESULT = (
     "rollout_id", "tokens", "response", "response_length", "reward", "loss_mask", "rollout_log_probs",
     "weight_versions", "remove_sample", "metadata", "session_id",
@@ -60,14 +60,18 @@ async def generate(args, sample, sampling_params, evaluation=False):
     replay = _replay(args, sampling_params)
     body = _request(args, sample, sampling_params, evaluation, replay)
     while not _aborting(args):
-        url = await asyncio.to_thread(_service.url)
+        # A service that is being started is not waited for once slime aborts.
+        url = await _unless_aborted(args, asyncio.to_thread(_service.url))
+        if url is None:
+            break
         try:
-            status, answer = await _unless_aborted(args, _post(url, body))
+            answered = await _unless_aborted(args, _post(url, body))
         except BridgeGone as gone:
             _service.lost(url, gone)
-            return _shape(args, [_given_up(sample, replay, "exception:bridge_gone")], evaluation)
-        if status is None:
+            return _shape(args, [_given_up(sample, replay, "bridge_gone", "adapter", str(gone))], evaluation)
+        if answered is None:
             break
+        status, answer = answered
         _service.gone = 0
         if status == 200:
             return _shape(args, [_result(sample, s, replay) for s in answer["samples"]], evaluation)
@@ -75,7 +79,7 @@ async def generate(args, sample, sampling_params, evaluation=False):
             raise BridgeError(f"agentrl: {answer.get('kind')}: {answer.get('error')}")
         await asyncio.sleep(0.5 + random.random())
     # slime collects these one by one in its abort(): no list.
-    return _given_up(sample, replay, "exception:cancelled")
+    return _given_up(sample, replay, "cancelled", "cancelled", "slime aborted the step")
 
 
 def keep_whole_groups(args, samples, **kwargs):
@@ -113,8 +117,8 @@ def _request(args, sample, sampling_params, evaluation, replay):
         "replay": replay,
     }
     try:
-        return json.dumps(request).encode()
-    except TypeError as wrong:
+        return json.dumps(request, allow_nan=False).encode()
+    except (TypeError, ValueError) as wrong:
         raise BridgeError(f"agentrl: sample {sample.index} holds what JSON cannot: {wrong}; look at its metadata, prompt and label") from wrong
 
 
@@ -169,12 +173,15 @@ def _experts(text, replay):
     return torch.frombuffer(data, dtype=torch.int32).reshape(-1, layers, top_k)
 
 
-def _given_up(sample, replay, reason):
+def _given_up(sample, replay, code, kind, message):
     """An aborted sample that is a row again. The attempt is counted, so that it
     does not meet its own session, which may still be on its way out."""
     metadata = dict(sample.metadata or {})
     metadata["attempt"] = int(metadata.get("attempt") or 0) + 1
-    metadata["abort_reason"] = reason
+    metadata["abort_reason"] = "exception:" + code
+    metadata["failure"] = {"stage": "", "class": kind, "code": code, "retryable": True, "message": message}
+    if _instance(sample, metadata):
+        metadata["instance_id"] = _instance(sample, metadata)
     answer = {
         "rollout_id": sample.index if sample.rollout_id is None else sample.rollout_id,
         "tokens": [0, 0], "response": "", "response_length": 1, "loss_mask": [0], "rollout_log_probs": [0.0],
@@ -187,6 +194,16 @@ def _given_up(sample, replay, reason):
     return _result(sample, answer, replay)
 
 
+def _instance(sample, metadata):
+    """The row's id, as a rollout finds it; None where it has none."""
+    remote, label = metadata.get("remote_env_info"), sample.label
+    return (
+        metadata.get("instance_id")
+        or (remote.get("instance_id") if isinstance(remote, dict) else None)
+        or (label if isinstance(label, str) and len(label) < 256 else None)
+    )
+
+
 def _aborting(args):
     """slime's abort flag: set when a step has its samples and the rest is to end."""
     try:
@@ -197,14 +214,14 @@ def _aborting(args):
 
 
 async def _unless_aborted(args, call):
-    """The call's answer, or (None, None) once slime aborts. Leaving the call
-    closes its connection, which ends the rollout and its generations."""
+    """The call's answer, or None once slime aborts. Leaving a call of the
+    service closes its connection, which ends the rollout and its generations."""
     task = asyncio.ensure_future(call)
     try:
         while not task.done():
             await asyncio.wait({task}, timeout=POLL)
             if not task.done() and _aborting(args):
-                return None, None
+                return None
         return task.result()
     finally:
         if not task.done():
@@ -271,8 +288,9 @@ class _Service:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         except OSError as wrong:
             raise BridgeError(f"agentrl: {program}: {wrong}; build it with `go build ./examples/slimebridge` and name it in AGENTRL_BRIDGE_BIN") from wrong
-        readable, _, _ = select.select([self._process.stdout], [], [], START)
-        line = self._process.stdout.readline() if readable else b""
+        with selectors.DefaultSelector() as ready:  # select() takes no descriptor beyond 1023
+            ready.register(self._process.stdout, selectors.EVENT_READ)
+            line = self._process.stdout.readline() if ready.select(START) else b""
         try:
             said = json.loads(line)
         except ValueError:

@@ -95,6 +95,13 @@ type line struct {
 
 func (l line) failure() any { return l.Sample["metadata"].(map[string]any)["abort_reason"] }
 
+// code is that of metadata.failure, "" for none.
+func (l line) code() string {
+	failure, _ := l.Sample["metadata"].(map[string]any)["failure"].(map[string]any)
+	code, _ := failure["code"].(string)
+	return code
+}
+
 // command is the stand-in with one scenario.
 func (r *rig) command(t *testing.T, scenario string) *exec.Cmd {
 	t.Helper()
@@ -243,7 +250,7 @@ func TestAbortAndComeBack(t *testing.T) {
 	}
 	for i, l := range samples {
 		want := map[bool]string{true: "aborted", false: "completed"}[i < 4]
-		if l.Sample["status"] != want || l.Listed != (i >= 4) {
+		if l.Sample["status"] != want || l.Listed != (i >= 4) || l.code() != map[bool]string{true: "cancelled", false: ""}[i < 4] {
 			t.Errorf("sample %d: %v, listed %v, %v", i, l.Sample["status"], l.Listed, l.Sample["metadata"])
 		}
 		if i >= 4 {
@@ -274,7 +281,7 @@ func TestServiceThatDies(t *testing.T) {
 	}
 	r := newRig(t, 5, demo.EngineOptions{PerToken: 10 * time.Millisecond})
 	samples := of(r.drive(t, "lost"))
-	if len(samples) != 10 || samples[4].failure() != "exception:bridge_gone" || samples[9].Sample["status"] != "completed" {
+	if len(samples) != 10 || samples[4].failure() != "exception:bridge_gone" || samples[4].code() != "bridge_gone" || samples[9].Sample["status"] != "completed" {
 		t.Errorf("lost: %+v", samples)
 	}
 	t.Logf("figure: a killed service: 5 rollouts %v, and another serves the next calls", samples[4].failure())

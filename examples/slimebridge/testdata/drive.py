@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import json
 import os
+import resource
 import sys
 import time
 import types
@@ -85,6 +86,28 @@ async def lost(args, samples, params):
     back = await running
     show(back)
     show(await group(args, [s[0] for s in back], params))
+
+
+async def slowstart(args, samples, params):
+    running = asyncio.ensure_future(group(args, samples, params))
+    await asyncio.sleep(1)
+    start = time.monotonic()
+    GenerateState(args).aborted = True
+    back = await running
+    say(abort_seconds=time.monotonic() - start)
+    show(back)
+
+
+async def crowded(args, samples, params):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    show(await group(args, samples, params))
+    say(health=health(), place=len(held))
+
+
+async def nan(args, samples, params):
+    samples[0].metadata["weight"] = float("nan")
+    await group(args, samples, params)
 
 
 async def vanish(args, samples, params):

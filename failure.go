@@ -97,7 +97,6 @@ const (
 	CodeRateLimited         = "rate_limited"             // retry; lower AGENTRL_CREATES_PER_SEC
 	CodeNoCapacity          = "no_capacity"              // retry; lower AGENTRL_MAX_SANDBOXES
 	CodeQueueTimeout        = "queue_timeout"            // retry; raise AGENTRL_QUEUE_TIMEOUT or lower the concurrency
-	CodeUploadFailed        = "upload_failed"            // retry
 	CodeAgentUnreachable    = "agent_unreachable"        // check ADAPTER_PUBLIC_HOST and the sandbox's network
 	CodeAgentBroken         = "agent_broken"             // check the harness in this image
 	CodeEngineUnavailable   = "engine_unavailable"       // retry; the engine does not answer
@@ -132,7 +131,7 @@ func failureOfCode(code string) Failure {
 	case CodeMissingImage, CodeUnevaluatable, CodeBadRow, CodeImageNotFound, CodeMissingWorkdir:
 		return Failure{code, ClassData, false}
 	case CodeBootFailed, CodeInstallFailed, CodePrepareFailed, CodeSandboxGone, CodeSandboxUnresponsive,
-		CodeJobLost, CodeRateLimited, CodeNoCapacity, CodeQueueTimeout, CodeUploadFailed:
+		CodeJobLost, CodeRateLimited, CodeNoCapacity, CodeQueueTimeout:
 		return Failure{code, ClassSandbox, true}
 	case CodeAgentUnreachable:
 		return Failure{code, ClassHarness, true}

@@ -66,6 +66,21 @@ func TestGuideListsEveryCode(t *testing.T) {
 	t.Logf("figure: %d codes, each with class, retry and what to do", len(all))
 }
 
+// TestEveryCodeCanArise: a code that no error is classified as would be waited
+// for in vain.
+func TestEveryCodeCanArise(t *testing.T) {
+	source, err := os.ReadFile("failure.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, classifier, _ := strings.Cut(string(source), "func classify(")
+	for _, m := range regexp.MustCompile(`(?m)^\t(Code\w+) += "`).FindAllStringSubmatch(list, -1) {
+		if !regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(classifier) {
+			t.Errorf("%s is listed, and no error is classified as it", m[1])
+		}
+	}
+}
+
 // TestGuideListsEveryAbortReason: the reasons that abortReason words.
 func TestGuideListsEveryAbortReason(t *testing.T) {
 	text, err := os.ReadFile("examples/guide/failures.md")

@@ -55,7 +55,7 @@ type RunRecord struct {
 	Outcome  string               `json:"outcome"`    // of the evaluation; "aborted" for a failure
 	Samples  int                  `json:"samples"`    // that were returned to be trained on
 	Failure  *FailureRecord       `json:"failure"`
-	Omitted  []string             `json:"omitted,omitempty"` // fields that were left out because the record was too big
+	Omitted  []string             `json:"omitted,omitempty"` // parts that were left out: the record was too big, or JSON cannot hold them (NaN)
 }
 
 // A StageRecord is one stage that was run.

@@ -140,6 +140,10 @@ func encodeRecord(rec *RunRecord, limit int64) ([]byte, error) {
 			out.Omitted = append(out.Omitted, part.name)
 		}
 		data, err := json.Marshal(&out)
+		if wrong := (*json.UnsupportedValueError)(nil); errors.As(err, &wrong) {
+			leaveOutUnsupported(&out)
+			data, err = json.Marshal(&out)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("encode: %w", err)
 		}
@@ -148,6 +152,26 @@ func encodeRecord(rec *RunRecord, limit int64) ([]byte, error) {
 		}
 	}
 	return nil, fmt.Errorf("the record has more than %d bytes without its tokens, messages, patch and row", limit)
+}
+
+// leaveOutUnsupported leaves out what JSON cannot hold, and names it: the NaN that
+// a rollout failed for must not cost its record.
+func leaveOutUnsupported(rec *RunRecord) {
+	for _, part := range []struct {
+		name  string
+		value any
+		drop  func()
+	}{
+		{"params", rec.Params, func() { rec.Params = nil }},
+		{"row", rec.Row, func() { rec.Row = Sample{} }},
+		{"evaluation", rec.Eval, func() { rec.Eval = nil }},
+		{"reward", rec.Reward, func() { rec.Reward = 0 }},
+	} {
+		if _, err := json.Marshal(part.value); err != nil {
+			part.drop()
+			rec.Omitted = append(rec.Omitted, part.name)
+		}
+	}
 }
 
 // withoutTokens keeps what is known of each segment but its tokens.

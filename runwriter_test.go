@@ -2,11 +2,13 @@ package agentrl
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/agentrl-go/agentrl/adapter/trajectory"
+	"github.com/agentrl-go/agentrl/swe"
 )
 
 func TestBigRecordsLeaveTheirBiggestPartsOut(t *testing.T) {
@@ -30,6 +32,27 @@ func TestBigRecordsLeaveTheirBiggestPartsOut(t *testing.T) {
 	}
 	if _, err := encodeRecord(rec, 100); err == nil {
 		t.Error("a record that can't be small enough was encoded")
+	}
+}
+
+func TestRecordsOfWhatJSONCannotHold(t *testing.T) {
+	nan, minus := math.NaN(), float32(math.Inf(-1))
+	rec := &RunRecord{Version: RunRecordVersion, InstanceID: "i", Params: SamplingParams{"temperature": nan}, Row: Sample{Metadata: map[string]any{"x": nan}},
+		Eval: &swe.Evaluation{Reward: nan}, Reward: nan, Failure: &FailureRecord{Code: CodeInvariant},
+		Segments: []trajectory.Segment{{Tokens: []int32{1}, LossMask: []int8{1}, LogProbs: []float32{minus}, Owned: 7}}}
+	data, err := encodeRecord(rec, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := parseRunRecord(data)
+	if err != nil || back.Failure.Code != CodeInvariant || back.Segments[0].Owned != 7 {
+		t.Fatalf("%+v, %v", back, err)
+	}
+	if want := []string{"params", "row", "evaluation", "reward"}; !slices.Equal(back.Omitted, want) {
+		t.Errorf("omitted %v, want %v", back.Omitted, want)
+	}
+	if rec.Eval == nil || rec.Omitted != nil {
+		t.Error("encoding changed the record")
 	}
 }
 

@@ -101,7 +101,7 @@ async function route() {
   const body = el('div', {id: 'view'});
   one.replaceChildren(el('p', {}, el('a', {href: '#', textContent: '← all rollouts'})), summary(r), nav, body);
   if (!current.rec) { body.append(el('p', {textContent: 'The details were left out of this page for its size: make it with a higher -max-mb, or of one run with -id.'})); return; }
-  if (current.rec.omitted) body.append(el('p', {class: 'warn', textContent: 'The record was too big to be kept whole. It was written without: ' + current.rec.omitted.join(', ')}));
+  if (current.rec.omitted) body.append(el('p', {class: 'warn', textContent: 'The record was not kept whole: it was too big, or held what JSON cannot. It was written without: ' + current.rec.omitted.join(', ')}));
   views[view](current.rec, body, at);
   document.documentElement.dataset.view = view;
 }

@@ -91,10 +91,12 @@ func rewards(rows []row) []bar {
 	const steps = 20
 	bars := make([]bar, steps+1)
 	for i := range bars {
-		bars[i] = bar{Label: fmt.Sprintf("%.3g", low+(high-low)*float64(i)/steps), Kind: "good"}
+		part := float64(i) / steps
+		bars[i] = bar{Label: fmt.Sprintf("%.3g", low*(1-part)+high*part), Kind: "good"}
 	}
 	for _, v := range values {
-		bars[int(math.Round(steps*(v-low)/(high-low)))].Count++
+		part := (v/2 - low/2) / (high/2 - low/2) // by halves: a custom reward may be as big as a float64
+		bars[int(math.Round(steps*part))].Count++
 	}
 	return scaled(bars)
 }

@@ -229,3 +229,23 @@ func TestDetailsAreTheRecords(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRewardsOfAnySize: a custom reward may be any number.
+func TestRewardsOfAnySize(t *testing.T) {
+	for _, values := range [][]float64{{1e308}, {-1e308, 1e308, 0}, {0.25, 5e-324}, {-3}} {
+		var rows []row
+		for _, v := range values {
+			rows = append(rows, row{Reward: v})
+		}
+		n := 0
+		for _, b := range rewards(rows) {
+			n += b.Count
+			if strings.ContainsAny(b.Label, "NI") {
+				t.Errorf("rewards(%v) has a column %q", values, b.Label)
+			}
+		}
+		if n != len(values) {
+			t.Errorf("rewards(%v) counts %d", values, n)
+		}
+	}
+}

@@ -67,6 +67,9 @@ type verdict struct {
 }
 
 func run(ctx context.Context, o options, g *agentrl.Generator, stdout io.Writer) error {
+	if o.runs < 1 || o.parallel < 1 {
+		return fmt.Errorf("-runs %d -parallel %d: want both from 1 on", o.runs, o.parallel)
+	}
 	rows, err := grading.ReadLines[agentrl.Sample](o.rows)
 	if err != nil {
 		return err

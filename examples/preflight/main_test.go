@@ -126,6 +126,9 @@ func TestRowsWithoutMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := run(t.Context(), options{rows: o.rows}, g, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "-runs 0 -parallel 0") {
+		t.Errorf("nothing to do: %v", err)
+	}
 	if err := run(t.Context(), o, g, &strings.Builder{}); err != nil {
 		t.Fatal(err)
 	}

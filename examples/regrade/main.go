@@ -89,6 +89,9 @@ type result struct {
 }
 
 func run(ctx context.Context, o options, g *agentrl.Generator, stdout io.Writer) error {
+	if o.parallel < 1 {
+		return fmt.Errorf("-parallel %d: want one or more", o.parallel)
+	}
 	patches, err := read(o, stdout)
 	if err != nil {
 		return err
@@ -171,10 +174,13 @@ func write(path string, results []result, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	changed := 0
+	changed, ungraded := 0, 0
 	for _, r := range results {
 		mark := ""
-		if r.Before != "" && r.Before != r.After {
+		switch {
+		case r.Err != "":
+			ungraded++
+		case r.Before != "" && r.Before != r.After:
 			mark = "changed"
 			changed++
 		}
@@ -183,6 +189,6 @@ func write(path string, results []result, stdout io.Writer) (err error) {
 			return err
 		}
 	}
-	fmt.Fprintf(stdout, "%d patches, %d changed\n", len(results), changed)
+	fmt.Fprintf(stdout, "%d patches, %d changed, %d could not be graded\n", len(results), changed, ungraded)
 	return nil
 }

@@ -83,8 +83,23 @@ func TestRegrade(t *testing.T) {
 			t.Errorf("patch %d: %s (%s%s), want %s", i, results[i].After, results[i].Eval.Reason, results[i].Err, want)
 		}
 	}
-	if !strings.HasSuffix(out.String(), "5 patches, 1 changed\n") {
+	if !strings.HasSuffix(out.String(), "5 patches, 1 changed, 0 could not be graded\n") {
 		t.Error(out.String())
 	}
 	t.Logf("figure: %d stored patches graded in %d sandboxes, no agent: there is no harness", len(results), boxes.boots.Load())
+}
+
+// TestWhatCouldNotBeGraded is no change, and is counted apart.
+func TestWhatCouldNotBeGraded(t *testing.T) {
+	var out strings.Builder
+	results := []result{{ID: "a", Before: swe.Solved, Err: "sandbox is gone"}, {ID: "b", Before: swe.Failed, After: swe.Solved}, {ID: "c", After: swe.Failed}}
+	if err := write(t.TempDir()+"/out.jsonl", results, &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "3 patches, 1 changed, 1 could not be graded\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("it says %s, want %s", out.String(), want)
+	}
+	if err := run(t.Context(), options{}, nil, &out); err == nil || !strings.Contains(err.Error(), "-parallel 0") {
+		t.Errorf("-parallel 0: %v", err)
+	}
 }

@@ -12,6 +12,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,6 +60,9 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
+	if o.n < 1 || o.parallel < 1 {
+		return fmt.Errorf("-n %d -parallel %d: want both from 1 on", o.n, o.parallel)
+	}
 	if o.demo > 0 {
 		world, err := newWorld(&o)
 		if err != nil {
@@ -81,7 +85,7 @@ func run(ctx context.Context, o options) (err error) {
 // loop runs what the output does not hold yet.
 func loop(ctx context.Context, o options, rows []agentrl.Sample, out *output) error {
 	bar := progressbar.NewOptions(len(rows)*o.n, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionShowCount(), progressbar.OptionSetDescription("rollouts"))
-	defer bar.Finish()
+	defer bar.Exit() // and not Finish, which would show an end that an error did not reach
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(o.parallel)
 	for i, row := range rows {
@@ -120,17 +124,19 @@ func readRows(path string) ([]agentrl.Sample, error) {
 	in := bufio.NewReader(f)
 	for line := 1; ; line++ {
 		data, err := in.ReadBytes('\n')
-		if len(data) > 1 {
+		if len(bytes.TrimSpace(data)) > 0 {
 			var row agentrl.Sample
 			if err := json.Unmarshal(data, &row); err != nil {
 				return nil, fmt.Errorf("%s:%d: %w", path, line, err)
 			}
 			rows = append(rows, row)
 		}
-		if err == io.EOF {
+		switch {
+		case err == io.EOF && len(rows) == 0:
+			return nil, fmt.Errorf("%s has no rows", path)
+		case err == io.EOF:
 			return rows, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,5 +134,23 @@ func TestOutputCutsAnUnfinishedRollout(t *testing.T) {
 	}
 	if _, err := openOutput(path); err == nil || !bytes.Contains([]byte(err.Error()), []byte("line 4")) {
 		t.Errorf("garbage in the file: %v, want an error that names line 4", err)
+	}
+}
+
+func TestRowsAreRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows.jsonl")
+	for text, want := range map[string]string{
+		"{\"index\":1}\r\n\r\n \n{\"index\":2}\r\n": "", "": "has no rows", "\r\n": "has no rows", "{\"index\":1}\n\n{\"ind": "rows.jsonl:3: ",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := readRows(path)
+		if want == "" && (err != nil || len(rows) != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("readRows(%q) = %d rows, %v, want an error that says %q", text, len(rows), err, want)
+		}
+	}
+	if err := run(t.Context(), options{rows: path, n: 8}); err == nil || !strings.Contains(err.Error(), "-parallel 0") {
+		t.Errorf("-parallel 0: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package agentrl
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,56 +124,72 @@ func removed(path string) error {
 }
 
 // encodeRecord leaves out the biggest parts of a record that is too big, and
-// names them in it.
+// names them in it; so too what JSON cannot hold, since the NaN that a rollout
+// failed for must not cost its record.
 func encodeRecord(rec *RunRecord, limit int64) ([]byte, error) {
 	out := *rec
-	for _, part := range []struct {
-		name string
-		drop func()
-	}{
-		{"", func() {}},
-		{"tokens", func() { out.Segments, out.Pieces = withoutTokens(out.Segments), nil }},
-		{"messages", func() { out.Messages, out.Toolsets = nil, nil }},
-		{"patch", func() { out.Patch = nil }},
-		{"row", func() { out.Row = Sample{} }},
-	} {
-		part.drop()
-		if part.name != "" {
-			out.Omitted = append(out.Omitted, part.name)
+	parts := partsOf(&out)
+	data, err := json.Marshal(&out)
+	if wrong := (*json.UnsupportedValueError)(nil); errors.As(err, &wrong) {
+		for _, p := range parts {
+			if _, bad := json.Marshal(p.value); bad != nil {
+				p.leaveOut(&out)
+			}
 		}
-		data, err := json.Marshal(&out)
-		if wrong := (*json.UnsupportedValueError)(nil); errors.As(err, &wrong) {
-			leaveOutUnsupported(&out)
-			data, err = json.Marshal(&out)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("encode: %w", err)
-		}
-		if int64(len(data)) <= limit {
-			return data, nil
-		}
+		data, err = json.Marshal(&out)
 	}
-	return nil, fmt.Errorf("the record has more than %d bytes without its tokens, messages, patch and row", limit)
+	if err == nil && int64(len(data)) > limit {
+		data, err = shrink(&out, parts, limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	return data, nil
 }
 
-// leaveOutUnsupported leaves out what JSON cannot hold, and names it: the NaN that
-// a rollout failed for must not cost its record.
-func leaveOutUnsupported(rec *RunRecord) {
-	for _, part := range []struct {
-		name  string
-		value any
-		drop  func()
-	}{
-		{"params", rec.Params, func() { rec.Params = nil }},
-		{"row", rec.Row, func() { rec.Row = Sample{} }},
-		{"evaluation", rec.Eval, func() { rec.Eval = nil }},
-		{"reward", rec.Reward, func() { rec.Reward = 0 }},
-	} {
-		if _, err := json.Marshal(part.value); err != nil {
-			part.drop()
-			rec.Omitted = append(rec.Omitted, part.name)
+// shrink leaves out the biggest part, and the next, until the record is small enough.
+func shrink(rec *RunRecord, parts []recordPart, limit int64) ([]byte, error) {
+	for i := range parts {
+		text, _ := json.Marshal(parts[i].value) // what can't be encoded was left out before
+		parts[i].size = len(text)
+	}
+	slices.SortStableFunc(parts, func(a, b recordPart) int { return cmp.Compare(b.size, a.size) })
+	for _, p := range parts {
+		p.leaveOut(rec)
+		data, err := json.Marshal(rec)
+		if err != nil || int64(len(data)) <= limit {
+			return data, err
 		}
 	}
+	return nil, fmt.Errorf("the record has more than %d bytes without all that can be left out", limit)
+}
+
+// A recordPart is a part of a record that it can do without.
+type recordPart struct {
+	name  string
+	value any
+	drop  func()
+	size  int // bytes of JSON
+}
+
+func partsOf(rec *RunRecord) []recordPart {
+	return []recordPart{
+		{name: "tokens", value: []any{rec.Segments, rec.Pieces}, drop: func() { rec.Segments, rec.Pieces = withoutTokens(rec.Segments), nil }},
+		{name: "messages", value: []any{rec.Messages, rec.Toolsets}, drop: func() { rec.Messages, rec.Toolsets = nil, nil }},
+		{name: "patch", value: rec.Patch, drop: func() { rec.Patch = nil }},
+		{name: "row", value: rec.Row, drop: func() { rec.Row = Sample{} }},
+		{name: "params", value: rec.Params, drop: func() { rec.Params = nil }},
+		{name: "evaluation", value: rec.Eval, drop: func() { rec.Eval = nil }},
+		{name: "reward", value: rec.Reward, drop: func() { rec.Reward = 0 }},
+	}
+}
+
+func (p recordPart) leaveOut(rec *RunRecord) {
+	if slices.Contains(rec.Omitted, p.name) {
+		return
+	}
+	p.drop()
+	rec.Omitted = append(slices.Clone(rec.Omitted), p.name)
 }
 
 // withoutTokens keeps what is known of each segment but its tokens.

@@ -27,6 +27,11 @@ func TestBigRecordsLeaveTheirBiggestPartsOut(t *testing.T) {
 			t.Errorf("limit %d: omitted %v, want %v", limit, back.Omitted, want)
 		}
 	}
+	rec.Row = Sample{Metadata: map[string]any{"tests": strings.Repeat("x", 20_000)}}
+	if data, err := encodeRecord(rec, 20_000); err != nil || !strings.Contains(string(data), `"omitted":["row"]`) {
+		t.Errorf("a record with a big row: %v, want it without the row alone:\n%.300s", err, data)
+	}
+	rec.Row = Sample{}
 	if len(rec.Segments[0].Tokens) != 2000 || rec.Messages == nil {
 		t.Error("encoding changed the record")
 	}
@@ -48,7 +53,7 @@ func TestRecordsOfWhatJSONCannotHold(t *testing.T) {
 	if err != nil || back.Failure.Code != CodeInvariant || back.Segments[0].Owned != 7 {
 		t.Fatalf("%+v, %v", back, err)
 	}
-	if want := []string{"params", "row", "evaluation", "reward"}; !slices.Equal(back.Omitted, want) {
+	if want := []string{"row", "params", "evaluation", "reward"}; !slices.Equal(back.Omitted, want) {
 		t.Errorf("omitted %v, want %v", back.Omitted, want)
 	}
 	if rec.Eval == nil || rec.Omitted != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -95,6 +96,7 @@ func (k *keeper) done(info agentrl.RolloutInfo) {
 			continue
 		}
 		if err := k.lay(s, turns); err != nil {
+			slog.Warn("sample withdrawn: it lacks what the trainer replays", "session", info.Session, "err", err)
 			withdraw(s, err)
 		}
 	}

@@ -24,10 +24,42 @@ func TestPiContinuesTheVeryIDs(t *testing.T) {
 	})
 	code, out := c.play(t, c.pi, path)
 	rec := c.checkRun(t, code, out, 1)
+	if len(rec.Segments) != 1 {
+		t.Errorf("%d segments, want 1", len(rec.Segments))
+		c.explain(t, rec)
+	}
 	if rec.Turns != 6 {
 		t.Errorf("%d turns, want 6; output:\n%s", rec.Turns, lastBytes(out, 3000))
 	}
 	t.Logf("figure: %d turns, rewrites %v", rec.Turns, rec.Rewrites)
+}
+
+// TestChatClientsRunNoMalformedCall: pi would make {} of what is no JSON, and run
+// a tool that is content with that; opencode keeps another call than it was sent.
+func TestChatClientsRunNoMalformedCall(t *testing.T) {
+	for name, path := range map[string]string{"pi": filepath.Join(cli(t, "pi"), "node_modules/@earendil-works/pi-coding-agent/dist/cli.js"), "opencode": cli(t, "opencode-1.18.33")} {
+		t.Run(name, func(t *testing.T) {
+			var c *cliRig
+			c = newCLIRig(t, func(prompt string) string {
+				if strings.Contains(strings.ToLower(prompt[:min(len(prompt), 400)]), "title generator") {
+					return "A title"
+				}
+				texts := malformed(c.dir, "bash", "command")
+				extra := call("bash", `{"command": "touch DIR/EXECUTED99", "no_such_parameter": "x"}`)
+				return script(c.dir, append([]string{extra}, texts...)...)(prompt)
+			})
+			launcher := c.pi
+			if name == "opencode" {
+				launcher = c.opencode
+			}
+			code, out := c.play(t, launcher, path)
+			rec := c.checkRun(t, code, out, 1+c.titles())
+			if ran := executed(t, c.dir); len(ran) > 0 || rec.Turns != 27 {
+				t.Errorf("%d turns, want 27; executed: %v; output:\n%s", rec.Turns, ran, lastBytes(out, 3000))
+			}
+			t.Logf("figure: %s: %d turns with 21 malformed and 5 cut calls, none executed, rewrites %v", name, rec.Turns, rec.Rewrites)
+		})
+	}
 }
 
 // TestOpencodeContinuesTheVeryIDs: opencode asks for a title beside its task,
@@ -50,6 +82,10 @@ func TestOpencodeContinuesTheVeryIDs(t *testing.T) {
 	})
 	code, out := c.play(t, c.opencode, path)
 	rec := c.checkRun(t, code, out, 1+c.titles())
+	if len(rec.Segments) != 1+c.titles() {
+		t.Errorf("%d segments, want one and the titles", len(rec.Segments))
+		c.explain(t, rec)
+	}
 	if rec.Turns != 6 {
 		t.Errorf("%d turns, want 6; output:\n%s", rec.Turns, lastBytes(out, 3000))
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentrl-go/agentrl/adapter/chat"
+	"github.com/agentrl-go/agentrl/internal/wire"
 )
 
 // Chat is the dialect of Chat Completions, as opencode, pi, qwen-code and most
@@ -222,16 +223,23 @@ func object(raw json.RawMessage) json.RawMessage {
 }
 
 // Echo is the answer as these clients send it back: text, reasoning, all calls.
-func (Chat) Echo(_ *chat.Request, a chat.Answer) chat.Message { return echo(a) }
+func (Chat) Echo(_ *chat.Request, a chat.Answer) chat.Message {
+	return chat.Message{Role: chat.Assistant, Content: a.Text, Reasoning: a.Reasoning, Turn: a.Turn, ToolCalls: delivered(a)}
+}
 
-func echo(a chat.Answer) chat.Message {
-	m := chat.Message{Role: chat.Assistant, Content: a.Text, Reasoning: a.Reasoning, Turn: a.Turn}
+// delivered lists the calls as they are sent. A malformed one is of a tool that no
+// client has, with sound arguments: from text that is no JSON pi makes {}, runs
+// the tool with that and keeps it, and opencode keeps a call of another tool.
+func delivered(a chat.Answer) []chat.ToolCall {
+	var calls []chat.ToolCall
 	for _, use := range a.Uses() {
 		if use.Call != nil {
-			m.ToolCalls = append(m.ToolCalls, *use.Call)
-		} else {
-			m.ToolCalls = append(m.ToolCalls, chat.ToolCall{Name: use.Malformed.Tool(), Arguments: chat.Arguments(use.Malformed.Text())})
+			calls = append(calls, *use.Call)
+			continue
 		}
+		bad := map[string]string{"tool": use.Malformed.Tool(), "raw": use.Malformed.Text()}
+		args, _ := wire.Marshal(bad) // strings always can be
+		calls = append(calls, chat.ToolCall{Name: chat.Malformed{}.Tool(), Arguments: args})
 	}
-	return m
+	return calls
 }

@@ -124,18 +124,11 @@ func chatReply(a chat.Answer) dict {
 // chatCalls lists the calls, malformed ones too.
 func chatCalls(a chat.Answer) []dict {
 	var calls []dict
-	add := func(name, args string) {
+	for i, c := range delivered(a) {
 		calls = append(calls, dict{
-			"id": chat.WireID("call", a.Turn, len(calls)), "type": "function",
-			"function": dict{"name": name, "arguments": args},
+			"id": chat.WireID("call", a.Turn, i), "type": "function",
+			"function": dict{"name": c.Name, "arguments": string(c.Arguments)},
 		})
-	}
-	for _, use := range a.Uses() {
-		if use.Call != nil {
-			add(use.Call.Name, string(use.Call.Arguments))
-		} else {
-			add(use.Malformed.Tool(), use.Malformed.Text())
-		}
 	}
 	return calls
 }

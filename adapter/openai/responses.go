@@ -319,13 +319,14 @@ func classifyCodex(r *http.Request, req *chat.Request) {
 // Echo is the answer as Codex sends it back: everything as it was.
 func (Responses) Echo(req *chat.Request, a chat.Answer) chat.Message {
 	w, _ := req.Wire.(responsesWire)
-	m := echo(a)
-	for i, use := range a.Uses() {
+	m := chat.Message{Role: chat.Assistant, Content: a.Text, Reasoning: a.Reasoning, Turn: a.Turn}
+	for _, use := range a.Uses() {
 		said := w.said(use)
-		m.ToolCalls[i] = chat.ToolCall{Name: said.name, Arguments: chat.Arguments(said.text)}
+		call := chat.ToolCall{Name: said.name, Arguments: chat.Arguments(said.text)}
 		if said.custom {
-			m.ToolCalls[i].Arguments = inputOf(said.text)
+			call.Arguments = inputOf(said.text)
 		}
+		m.ToolCalls = append(m.ToolCalls, call)
 	}
 	return m
 }

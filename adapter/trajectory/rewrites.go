@@ -13,7 +13,8 @@ import (
 // message for the recorded one. Everything else is another message. The first
 // four hold for any client; the rest only for a call whose message names the
 // turn, by ids that this process gave out: they are what Claude Code 2.1 does
-// to the inputs of its own tools before it keeps them as history.
+// to the inputs of its own tools before it keeps them as history, and, last, what
+// opencode 1.18 does to calls that it can't run.
 const (
 	RewriteTextTrimmed      = "text_trimmed"      // white space around the text, or a text of nothing else, is gone
 	RewriteReasoningDropped = "reasoning_dropped" // the thinking is gone
@@ -30,6 +31,9 @@ const (
 	RewriteWriteKeys    = "write_keys"          // Write: keys other than file_path and content are gone
 	RewriteReadNumber   = "read_number"         // Read: a number in a string became a number
 	RewriteTaskDefaults = "task_output_default" // TaskOutput: block true and timeout 30000 were added
+
+	RewriteInvalid  = "invalid_call"      // a call became one of the tool "invalid" that says which tool was meant and why not
+	RewriteToolCase = "tool_name_lowered" // a tool's name is in lower case
 )
 
 // accepts reports whether m is n's message as a client sends it back.
@@ -115,6 +119,12 @@ func (n *node) rewritten(m *chat.Message) (rules []string, ok bool) {
 // rewrittenCall does the same for one call.
 func rewrittenCall(told, sent *chat.ToolCall, named bool) (rules []string, ok bool) {
 	switch {
+	case named && told.Name != sent.Name && invalid(told, sent):
+		return []string{RewriteInvalid}, true
+	case named && told.Name != sent.Name && strings.ToLower(told.Name) == sent.Name:
+		lowered := chat.ToolCall{Name: sent.Name, Arguments: told.Arguments}
+		rules, ok = rewrittenCall(&lowered, sent, named)
+		return append(rules, RewriteToolCase), ok
 	case told.Name != sent.Name:
 		return nil, false
 	case equalValues(told.Arguments, sent.Arguments, strict):
@@ -135,6 +145,14 @@ func unparsed(told, sent json.RawMessage) bool {
 		Input *struct{ Raw string } `json:"__unparsedToolInput"`
 	}
 	return json.Unmarshal(sent, &wrap) == nil && wrap.Input != nil && wrap.Input.Raw == string(told)
+}
+
+// invalid reports whether sent stands for a call of told's tool that could not be
+// made.
+func invalid(told, sent *chat.ToolCall) bool {
+	var input struct{ Tool, Error *string }
+	return sent.Name == "invalid" && json.Unmarshal(sent.Arguments, &input) == nil &&
+		input.Tool != nil && *input.Tool == told.Name && input.Error != nil
 }
 
 // An input is the arguments of a call, with numbers as JavaScript has them.

@@ -90,6 +90,41 @@ func TestReplayedCalls(t *testing.T) {
 	t.Logf("figure: %d replayed calls", len(replays))
 }
 
+// TestReplayedNames: opencode keeps a call that it could not make as one of its
+// tool "invalid", and finds a tool whose name differs by case.
+func TestReplayedNames(t *testing.T) {
+	for _, r := range []struct {
+		name       string
+		told, sent chat.ToolCall
+		unnamed    bool
+		rules      map[string]int // nil: another message
+	}{
+		{"invalid", chat.ToolCall{Name: "nosuch", Arguments: []byte(`{"a":1}`)}, chat.ToolCall{Name: "invalid", Arguments: []byte(`{"tool":"nosuch","error":"no such tool"}`)}, false, rules(trajectory.RewriteInvalid)},
+		{"invalid, unnamed", chat.ToolCall{Name: "nosuch", Arguments: []byte(`{"a":1}`)}, chat.ToolCall{Name: "invalid", Arguments: []byte(`{"tool":"nosuch","error":"no such tool"}`)}, true, nil},
+		{"invalid, of another tool", chat.ToolCall{Name: "nosuch", Arguments: []byte(`{"a":1}`)}, chat.ToolCall{Name: "invalid", Arguments: []byte(`{"tool":"other","error":"no such tool"}`)}, false, nil},
+		{"invalid, without a reason", chat.ToolCall{Name: "nosuch", Arguments: []byte(`{"a":1}`)}, chat.ToolCall{Name: "invalid", Arguments: []byte(`{"tool":"nosuch"}`)}, false, nil},
+		{"lowered", chat.ToolCall{Name: "Bash", Arguments: []byte(`{"a":1}`)}, chat.ToolCall{Name: "bash", Arguments: []byte(`{"a":1}`)}, false, rules(trajectory.RewriteToolCase)},
+		{"lowered, other input", chat.ToolCall{Name: "Bash", Arguments: []byte(`{"a":1}`)}, chat.ToolCall{Name: "bash", Arguments: []byte(`{"a":2}`)}, false, nil},
+		{"another name", chat.ToolCall{Name: "Bash", Arguments: []byte(`{"a":1}`)}, chat.ToolCall{Name: "Read", Arguments: []byte(`{"a":1}`)}, false, nil},
+	} {
+		p := newPlayer(t, trajectory.Options{})
+		echo := chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{r.sent}, Turn: "this"}
+		if r.unnamed {
+			echo.Turn = ""
+		}
+		h := p.ask(start, reply{calls: []chat.ToolCall{r.told}, echo: &echo})
+		p.ask(plus(h, tool("x")), reply{text: "two"})
+		want := 2
+		if r.rules != nil {
+			want = 1
+		}
+		got := p.tree.Report().Rewrites
+		if segments := p.segments(0); len(segments) != want || want == 1 && !cmp.Equal(got, r.rules) {
+			t.Errorf("%s: %d segments, rewrites %v; want %d, %v", r.name, len(segments), got, want, r.rules)
+		}
+	}
+}
+
 func TestReplayedTexts(t *testing.T) {
 	told := reply{think: "\nhm\n", text: "\n\none  \n"}
 	for _, r := range []struct {

@@ -8,7 +8,14 @@ table=$(mktemp)
 trap 'rm -f "$log" "$table"' EXIT
 
 suite=./harness/harnesstest
-line() { [[ ! $1 =~ ${ONLY:-} ]] || show_test "$@"; }
+# line LABEL...: a line that ONLY chooses; one that names docker wants Docker.
+line() {
+	[[ $1 =~ ${ONLY:-} ]] || return 0
+	case "$1 $3" in
+	*docker* | *Prepared*) with_docker show_test "$@" ;;
+	*) show_test "$@" ;;
+	esac
+}
 
 for agent in claude_code codex; do
 	for backend in local docker; do
@@ -32,7 +39,7 @@ line "image without bash, without useradd" $suite '^TestImageWithoutBashAndUsera
 line "image with musl" $suite '^TestImageWithMusl$' -timeout 10m
 line "image with old glibc" $suite '^TestImageWithOldGlibc$' -timeout 10m
 line "prepared image" $suite '^TestPreparedImage$' -timeout 10m
-line "prepared image and E2B template, by the command" ./examples/prepare '.' -timeout 10m
+line "prepared image in docker, E2B template, by the command" ./examples/prepare '.' -timeout 10m
 line "node and npm tarballs of before" $suite '^TestClaudeCodeOfScripts$' -timeout 10m
 
 # Each line of these is a cell: outcome, exit code, last line; install, first
@@ -41,6 +48,7 @@ line "node and npm tarballs of before" $suite '^TestClaudeCodeOfScripts$' -timeo
 for test in TestClaudeCode TestClaudeCodePrior TestCodex TestPi TestOpencode TestMini TestShell; do
 	for backend in local docker; do
 		[[ "outcomes of $test in $backend" =~ ${ONLY:-} ]] || continue
+		: >"$log"
 		line "outcomes of $test in $backend" $suite "^$test\$/^$backend\$" -timeout 45m
 		sed -n "s/^.*figure: /${test#Test} $backend|/p" "$log" >>"$table"
 	done

@@ -21,6 +21,7 @@ import (
 	"github.com/agentrl-go/agentrl/adapter/sglang/sglangtest"
 	"github.com/agentrl-go/agentrl/adapter/template"
 	"github.com/agentrl-go/agentrl/adapter/token"
+	"github.com/agentrl-go/agentrl/adapter/trajectory"
 	"github.com/agentrl-go/agentrl/internal/cases"
 )
 
@@ -303,6 +304,10 @@ func (c *cliRig) checkRun(t *testing.T, code int, out string, wantRoots int) ada
 		c.explain(t, rec)
 	}
 	for i, seg := range rec.Segments {
+		// A fork off an earlier turn is no root.
+		if seg.Split != nil && !slices.Contains([]string{trajectory.CauseCompaction, trajectory.CauseSubagent, trajectory.CauseSideCall}, seg.Split.Cause) {
+			t.Errorf("segment %d is a false fork: %+v", i, *seg.Split)
+		}
 		if seg.Untrained != "" && seg.Label != "sidecall" {
 			t.Errorf("segment %d is not trainable: %s", i, seg.Untrained)
 		}

@@ -176,6 +176,10 @@ func writable(dir string) error {
 
 // configuration makes the Generator, as a run does.
 func (d *doctor) configuration(context.Context) {
+	if d.client == nil { // a URL that is none is named already
+		d.skip("it needs %q, which was not well", "engine")
+		return
+	}
 	cfg := d.cfg
 	cfg.GradeEmpty = true
 	g, err := agentrl.New(cfg, d.o.args)

@@ -282,6 +282,18 @@ func faultsHere() []fault {
 
 func faultsOfTheEngine() []fault {
 	return []fault{
+		{"engine", failed, "want http://HOST:PORT", func(s *site) { s.o.args.SGLangURL = "10.0.0.2:30000" }},
+		{"chat template", warning, "rendered anew", func(s *site) {
+			path := filepath.Join(s.o.args.HFCheckpoint, "tokenizer_config.json")
+			text, err := os.ReadFile(path)
+			if err == nil {
+				text = bytes.Replace(text, []byte(`"chat_template": "`), []byte(`"chat_template": "{{ messages | length }}`), 1)
+				err = errors.Join(os.Remove(path), os.WriteFile(path, text, 0o644))
+			}
+			if err != nil || !bytes.Contains(text, []byte("| length }}")) {
+				s.t.Errorf("the template was not changed: %v", err)
+			}
+		}},
 		{"engine", failed, "127.0.0.1:1", func(s *site) { s.o.args.SGLangURL = "http://127.0.0.1:1" }},
 		{"context length", warning, "200000000", func(s *site) { s.o.args.MaxContextLen = 200_000_000 }},
 		{"engine's parsers", warning, "hermes", func(s *site) { s.said["tool_call_parser"] = "hermes" }},

@@ -234,7 +234,7 @@ async def _post(url, body):
     at = urllib.parse.urlsplit(url)
     writer = None
     try:
-        reader, writer = await asyncio.open_connection(at.hostname, at.port)
+        reader, writer = await asyncio.open_connection(at.hostname, at.port or 80)
         writer.write(
             f"POST /v1/generate HTTP/1.1\r\nHost: {at.netloc}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
@@ -267,6 +267,9 @@ class _Service:
             if self._url and (self._process is None or self._process.poll() is None):
                 return self._url
             given = os.environ.get("AGENTRL_BRIDGE_URL")
+            at = urllib.parse.urlsplit(given or "")
+            if given and (at.scheme != "http" or not at.hostname or at.path not in ("", "/")):
+                raise BridgeError(f"agentrl: AGENTRL_BRIDGE_URL={given!r}: want http://HOST:PORT")
             self._url = given.rstrip("/") if given else self._start()
             self._wait()
             return self._url

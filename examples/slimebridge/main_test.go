@@ -332,6 +332,7 @@ func TestClearErrors(t *testing.T) {
 		"checkpoint": {func(r *rig) { r.args["hf_checkpoint"] = "/nowhere/model" }, []string{"misconfigured", "/nowhere/model"}},
 		"variable":   {func(r *rig) { r.env = append(r.env, "SWE_AGENT=vim") }, []string{`SWE_AGENT="vim": want one of`}},
 		"program":    {func(r *rig) { r.env = append(r.env, "AGENTRL_BRIDGE_BIN=/nowhere/slimebridge") }, []string{"/nowhere/slimebridge", "go build"}},
+		"service":    {func(r *rig) { r.env = append(r.env, "AGENTRL_BRIDGE_URL=localhost:8000") }, []string{"AGENTRL_BRIDGE_URL='localhost:8000'", "want http://HOST:PORT"}},
 		"sampling":   {func(r *rig) { r.params["temprature"] = 1 }, []string{"temprature"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,8 @@ func (ses *session) read(req *chat.Request, p prompt, out output) (reading, erro
 		ids = ids[:len(ids)-1]
 	}
 	text := s.o.Tokenizer.Decode(ids)
-	if stop, ok := out.finish.StopString(); ok {
+	stop, stopped := out.finish.StopString()
+	if stopped {
 		text = beforeStop(text, stop)
 	}
 	res := s.o.Parser.Parse(parse.Input{
@@ -136,6 +137,9 @@ func (ses *session) read(req *chat.Request, p prompt, out output) (reading, erro
 	a := chat.Answer{
 		Reasoning: res.Reasoning, Text: res.Text, Finish: out.finish.Type,
 		Prompt: len(p.ids), Output: len(out.ids), Cached: out.cached,
+	}
+	if stopped && slices.Contains(req.Stop, stop) {
+		a.Stop = stop
 	}
 	for _, c := range res.Calls {
 		a.Calls = append(a.Calls, chat.ToolCall{Name: c.Name, Arguments: chat.Arguments(string(c.Args))})

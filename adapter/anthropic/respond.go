@@ -73,7 +73,8 @@ func (r *responder) start(id string, usage dict) error {
 func (r *responder) Answer(a chat.Answer) error {
 	if !r.stream {
 		m := r.message(a.Turn)
-		m["content"], m["stop_reason"], m["usage"] = content(a), stopReason(a), usage(a)
+		m["content"], m["usage"] = content(a), usage(a)
+		m["stop_reason"], m["stop_sequence"] = stopReason(a)
 		return r.w.JSON(http.StatusOK, m)
 	}
 	if !r.started {
@@ -95,7 +96,8 @@ func (r *responder) Answer(a chat.Answer) error {
 			return err
 		}
 	}
-	delta := dict{"type": "message_delta", "delta": dict{"stop_reason": stopReason(a), "stop_sequence": nil}, "usage": usage(a)}
+	reason, sequence := stopReason(a)
+	delta := dict{"type": "message_delta", "delta": dict{"stop_reason": reason, "stop_sequence": sequence}, "usage": usage(a)}
 	if err := r.w.Event("message_delta", delta); err != nil {
 		return err
 	}
@@ -176,15 +178,17 @@ func content(a chat.Answer) []dict {
 
 // stopReason is tool_use whenever there is a call, cut turn or not: at
 // max_tokens Claude Code would ask the model to resume, and give up after the
-// third time.
-func stopReason(a chat.Answer) string {
+// third time. The sequence is nil where none of the client's ended the turn.
+func stopReason(a chat.Answer) (reason string, sequence any) {
 	switch {
 	case len(a.Calls)+len(a.Malformed) > 0:
-		return "tool_use"
+		return "tool_use", nil
 	case a.Finish == chat.FinishLength:
-		return "max_tokens"
+		return "max_tokens", nil
+	case a.Stop != "":
+		return "stop_sequence", a.Stop
 	}
-	return "end_turn"
+	return "end_turn", nil
 }
 
 // usage drives Claude Code's compaction: input, cache and output count.

@@ -86,6 +86,7 @@ type Answer struct {
 	Calls     []ToolCall
 	Malformed []Malformed // calls that were withheld
 	Finish    string      // FinishStop or FinishLength; an abort is never answered
+	Stop      string      // which of the client's stop strings ended it; "" when none did
 
 	Prompt int // tokens
 	Output int // tokens

@@ -61,8 +61,11 @@ func Replay(ctx context.Context, rec *Recording, o ReplayOptions) (*Replayed, er
 	}
 	defer p.close()
 	base := rec.Base
-	if base.SessionID == "" && intOf(base.Metadata["attempt"]) == 0 {
-		base.SessionID = rec.Session // it may have been drawn
+	if base.SessionID == "" { // it may have been drawn
+		base.SessionID = rec.Session
+		if n := intOf(base.Metadata["attempt"]) + 1; n > 1 {
+			base.SessionID = strings.TrimSuffix(rec.Session, fmt.Sprintf("-a%d", n))
+		}
 	}
 	call := g.Generate
 	if rec.Mode == "evaluate" {

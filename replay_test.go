@@ -138,6 +138,29 @@ func TestReplayOfFailures(t *testing.T) {
 	}
 }
 
+// TestReplayOfALaterAttempt: the session's id was drawn, and has the attempt.
+func TestReplayOfALaterAttempt(t *testing.T) {
+	for _, before := range []int{0, 1, 2, 11} {
+		dir := t.TempDir()
+		b := newBench(agentrl.Config{})
+		b.Recorder = agentrl.NewRecorder(dir)
+		base := row()
+		base.Index, base.GroupIndex, base.SessionID = nil, nil, ""
+		base.Metadata["attempt"] = before
+		b.agent.OnRun = func(context.Context, sandbox.Sandbox, harness.Job) (harness.Report, error) {
+			return harness.Report{}, sandbox.ErrGone
+		}
+		samples := must(b.Generate(t.Context(), base, nil))(t)
+		paths, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+		rec := must(agentrl.ReadRecording(paths[0]))(t)
+		rec.Args = agentrl.Args{HFCheckpoint: checkpoint, ToolCallParser: "qwen25", ReasoningParser: "qwen3"}
+		out, err := agentrl.Replay(t.Context(), rec, agentrl.ReplayOptions{Protocol: &swetest.Protocol{}})
+		if err != nil || out.Difference != nil || asJSON(t, out.Samples) != asJSON(t, samples) {
+			t.Errorf("after %d attempts: %v, %v", before, err, out.Difference)
+		}
+	}
+}
+
 func TestReplayOfAShorterRecording(t *testing.T) {
 	rec, _ := recorded(t)
 	rec.Boxes = nil

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,8 +42,8 @@ func main() {
 	flag.StringVar(&o.cache, "cache", "verdicts.jsonl", "verdicts of earlier runs; new ones are appended")
 	flag.StringVar(&o.good, "good", "good.jsonl", "where the rows to train on are written")
 	flag.StringVar(&o.quarantine, "quarantine", "quarantine.jsonl", "where the others are written, with their verdict in metadata.preflight")
-	flag.StringVar(&o.protocol, "protocol", "scaleswe", "the rows' format")
-	flag.StringVar(&o.sandbox, "sandbox", "local", "local, docker or e2b")
+	flag.StringVar(&o.protocol, "protocol", cmp.Or(os.Getenv("SWE_TRAIN_PROTOCOL"), "scaleswe"), "the rows' format; SWE_TRAIN_PROTOCOL where that is set")
+	flag.StringVar(&o.sandbox, "sandbox", cmp.Or(os.Getenv("AGENTRL_SANDBOX"), "local"), "local, docker or e2b; AGENTRL_SANDBOX where that is set")
 	flag.IntVar(&o.runs, "runs", 3, "gradings of a gold patch: all have to agree")
 	flag.IntVar(&o.parallel, "parallel", 4, "rows at once")
 	flag.Parse()

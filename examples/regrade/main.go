@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,8 +42,8 @@ func main() {
 	flag.StringVar(&o.patches, "patches", "patches.jsonl", "stored patches")
 	flag.StringVar(&o.run, "run", "", "a run directory (AGENTRL_RUN_DIR), instead of -rows and -patches")
 	flag.StringVar(&o.out, "out", "regraded.jsonl", "where the evaluations are written")
-	flag.StringVar(&o.protocol, "protocol", "scaleswe", "the rows' format")
-	flag.StringVar(&o.sandbox, "sandbox", "local", "local, docker or e2b")
+	flag.StringVar(&o.protocol, "protocol", cmp.Or(os.Getenv("SWE_TRAIN_PROTOCOL"), "scaleswe"), "the rows' format; SWE_TRAIN_PROTOCOL where that is set")
+	flag.StringVar(&o.sandbox, "sandbox", cmp.Or(os.Getenv("AGENTRL_SANDBOX"), "local"), "local, docker or e2b; AGENTRL_SANDBOX where that is set")
 	flag.IntVar(&o.parallel, "parallel", 4, "gradings at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

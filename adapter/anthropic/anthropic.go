@@ -40,7 +40,7 @@ type body struct {
 	Messages      []message       `json:"messages"`
 	System        json.RawMessage `json:"system"`
 	Tools         []tool          `json:"tools"`
-	MaxTokens     int             `json:"max_tokens"`
+	MaxTokens     wire.Count      `json:"max_tokens"`
 	StopSequences []string        `json:"stop_sequences"`
 	Stream        bool            `json:"stream"`
 	Temperature   json.RawMessage `json:"temperature"`
@@ -92,7 +92,7 @@ func (Messages) Decode(r *http.Request, data []byte) (*chat.Request, error) {
 	if len(b.Messages) == 0 {
 		return nil, errors.New("messages: at least one is needed")
 	}
-	req := &chat.Request{Model: b.Model, Stream: b.Stream, MaxTokens: b.MaxTokens, Stop: b.StopSequences}
+	req := &chat.Request{Model: b.Model, Stream: b.Stream, MaxTokens: int(b.MaxTokens), Stop: b.StopSequences}
 	if err := decodeTools(req, b.Tools); err != nil {
 		return nil, err
 	}

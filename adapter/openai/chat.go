@@ -47,8 +47,8 @@ type chatBody struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	MaxTokens           int             `json:"max_tokens"`
-	MaxCompletionTokens int             `json:"max_completion_tokens"`
+	MaxTokens           wire.Count      `json:"max_tokens"`
+	MaxCompletionTokens wire.Count      `json:"max_completion_tokens"`
 	Stop                json.RawMessage `json:"stop"`
 	N                   *int            `json:"n"`
 	Functions           json.RawMessage `json:"functions"` // of old, not served
@@ -143,9 +143,9 @@ func (Chat) Decode(r *http.Request, body []byte) (*chat.Request, error) {
 	if raw := string(b.Functions); raw != "" && raw != "null" && raw != "[]" {
 		return nil, errors.New("functions: send tools, which took their place")
 	}
-	req := &chat.Request{Model: b.Model, Stream: b.Stream, MaxTokens: b.MaxTokens, Wire: chatWire{usage: b.StreamOptions.IncludeUsage}}
+	req := &chat.Request{Model: b.Model, Stream: b.Stream, MaxTokens: int(b.MaxTokens), Wire: chatWire{usage: b.StreamOptions.IncludeUsage}}
 	if b.MaxCompletionTokens > 0 {
-		req.MaxTokens = b.MaxCompletionTokens
+		req.MaxTokens = int(b.MaxCompletionTokens)
 	}
 	var err error
 	if req.Stop, err = stopStrings(b.Stop); err != nil {

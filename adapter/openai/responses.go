@@ -32,7 +32,7 @@ type responsesBody struct {
 	Instructions       string          `json:"instructions"`
 	Tools              []responsesTool `json:"tools"`
 	Stream             bool            `json:"stream"`
-	MaxOutputTokens    int             `json:"max_output_tokens"`
+	MaxOutputTokens    wire.Count      `json:"max_output_tokens"`
 	PreviousResponseID string          `json:"previous_response_id"`
 	asked
 }
@@ -79,7 +79,7 @@ func (Responses) Decode(r *http.Request, body []byte) (*chat.Request, error) {
 		return nil, errors.New("previous_response_id: nothing is stored here, send the whole input")
 	}
 	w := responsesWire{custom: map[string]bool{}, names: map[string]called{}, codex: fromCodex(r)}
-	req := &chat.Request{Model: b.Model, Stream: b.Stream, MaxTokens: b.MaxOutputTokens, Wire: w}
+	req := &chat.Request{Model: b.Model, Stream: b.Stream, MaxTokens: int(b.MaxOutputTokens), Wire: w}
 	if err := w.tools(req, "", b.Tools); err != nil {
 		return nil, err
 	}

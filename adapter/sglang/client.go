@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -243,7 +244,7 @@ func (c *Client) post(ctx context.Context, b body, req Request) (Response, error
 	b.of(hr)
 	hr.Header.Set("Content-Type", "application/json")
 	if req.RoutingKey != "" {
-		hr.Header.Set("X-SMG-Routing-Key", req.RoutingKey)
+		hr.Header.Set("X-SMG-Routing-Key", headerText(req.RoutingKey))
 	}
 	res, err := c.o.HTTP.Do(hr)
 	if err != nil {
@@ -261,6 +262,18 @@ func (c *Client) post(ctx context.Context, b body, req Request) (Response, error
 		return Response{}, statusError(res.StatusCode, data)
 	}
 	return decodeResponse(data, req)
+}
+
+// headerText is text where a header can hold it, else a name for it: net/http
+// refuses a request with a line break in a header, at every attempt.
+func headerText(text string) string {
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' {
+			sum := sha256.Sum256([]byte(text))
+			return hex.EncodeToString(sum[:])
+		}
+	}
+	return text
 }
 
 // request makes a request with the client's headers; body nil means none.

@@ -24,3 +24,19 @@ func TestRouterThatGivesUpLeavesNothing(t *testing.T) {
 		t.Errorf("%d generations are live", n)
 	}
 }
+
+// TestRoutingKeyOfAnyText: a session's id is the trainer's, and may be any text.
+func TestRoutingKeyOfAnyText(t *testing.T) {
+	engine, url := start(t, sglangtest.Options{EOS: []int32{9}, Policy: fixed(sglangtest.Output{IDs: []int32{5}})})
+	for _, key := range []string{"plain id-1", "two\nlines", "naïve", "two\nlines"} {
+		req := request(4)
+		req.RoutingKey = key
+		if _, err := client(t, url, sglang.Options{Attempts: 1}).Generate(context.Background(), req); err != nil {
+			t.Errorf("routing key %q: %v", key, err)
+		}
+	}
+	log := engine.Log()
+	if len(log) != 4 || log[0].RoutingKey != "plain id-1" || log[1].RoutingKey == log[2].RoutingKey || log[1].RoutingKey != log[3].RoutingKey {
+		t.Errorf("the engine was sent %+v", log)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -78,8 +79,9 @@ const maxResponse = 1 << 30
 
 // A Client speaks to one SGLang server or router. It is safe for concurrent use.
 type Client struct {
-	base string
-	o    Options
+	base   string
+	o      Options
+	routed atomic.Pointer[bool] // base is a router's; nil until it matters
 }
 
 // New returns a client of the server or router at base, an http or https URL.
@@ -160,6 +162,9 @@ type outcome struct {
 func (c *Client) attempt(ctx context.Context, req Request) (Response, error) {
 	if ctx.Err() != nil {
 		return Response{}, context.Cause(ctx)
+	}
+	if err := c.survives(ctx, req); err != nil {
+		return Response{}, err
 	}
 	rid := newID()
 	body, err := encode(rid, req)

@@ -158,7 +158,7 @@ func (l load) there(ctx context.Context, sb sandbox.Sandbox) (bool, error) {
 	if l.program.Entry == "" {
 		return true, nil
 	}
-	res, err := sb.Exec(ctx, sandbox.Cmd{Script: "[ -e " + l.packageMark() + " ]", Replayable: true})
+	res, err := sb.Exec(ctx, sandbox.Cmd{Script: fmt.Sprintf("bin=%s; mark=%s\n%s", sandbox.Path(l.cli.Bin()), l.packageMark(), onlyMark+"marked"), Replayable: true})
 	return res.Ok(), err
 }
 
@@ -181,6 +181,9 @@ func (l load) packageMark() string { return sandbox.Path(l.cli.Bin() + "." + l.p
 func (l load) putPackage(ctx context.Context, sb sandbox.Sandbox) error {
 	c := l.cli
 	lib := Home + "/lib/" + c.Name
+	if err := unmark(ctx, sb, c.Bin()); err != nil {
+		return err
+	}
 	if err := send(ctx, sb, lib+".tar", l.program.File); err != nil {
 		return fmt.Errorf("upload %s: %w", c.Name, err)
 	}
@@ -215,6 +218,9 @@ func present(ctx context.Context, sb sandbox.Sandbox, name string, p Program) (b
 
 // upload streams a native program in.
 func upload(ctx context.Context, sb sandbox.Sandbox, name string, p Program) error {
+	if err := unmark(ctx, sb, Home+"/bin/"+name); err != nil {
+		return err
+	}
 	if err := send(ctx, sb, Home+"/bin/"+name, p.File); err != nil {
 		return fmt.Errorf("upload %s: %w", name, err)
 	}
@@ -222,12 +228,27 @@ func upload(ctx context.Context, sb sandbox.Sandbox, name string, p Program) err
 	return err
 }
 
+// unmark removes the marks of a program that is about to be replaced: one that
+// stayed would claim, for a version that is there no more, that it is.
+func unmark(ctx context.Context, sb sandbox.Sandbox, bin string) error {
+	_, err := sandbox.Output(ctx, sb, sandbox.Cmd{Script: "bin=" + sandbox.Path(bin) + `; rm -f "$bin".` + markGlob, Replayable: true})
+	return err
+}
+
+// A mark is a program's path and 16 digits of its hash.
+const markGlob = `????????????????`
+
+// onlyMark does not believe one mark of several, of which an image that was
+// prepared twice may have been left with.
+const onlyMark = `marked() { set -- "$bin".` + markGlob + `; [ -x "$bin" ] && [ $# = 1 ] && [ -e "$mark" ]; }
+`
+
 // presentScript exits with 0 when the program is there. The size is compared
 // first: hashing a wrong one of 400 MB would cost more than it saves.
-const presentScript = `[ -x "$bin" ] && [ -e "$mark" ] && exit 0
+const presentScript = onlyMark + `marked && exit 0
 own=$(command -v "$NAME") || exit 1
 [ "$(wc -c <"$own")" -eq "$SIZE" ] && [ "$(sha256sum <"$own" | cut -d' ' -f1)" = "$SUM" ] || exit 1
-mkdir -p "$home/bin" && ln -sf "$own" "$bin" && chmod 755 "$home" "$home/bin" && : >"$mark"`
+mkdir -p "$home/bin" && rm -f "$bin".` + markGlob + ` && ln -sf "$own" "$bin" && chmod 755 "$home" "$home/bin" && : >"$mark"`
 
 func send(ctx context.Context, sb sandbox.Sandbox, path, file string) error {
 	f, err := os.Open(file)

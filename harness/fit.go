@@ -14,8 +14,9 @@ import (
 )
 
 // needs is what a native program asks of an image, as its ELF tables say. The
-// zero value asks for nothing: a static program, or one of another format.
+// zero value asks for nothing: it is of another format.
 type needs struct {
+	machine  string   // as uname names it; "" for one that is not told apart
 	loader   string   // path of the dynamic loader
 	versions []string // of the symbols of glibc's libc.so.6, "GLIBC_2.17"
 }
@@ -30,7 +31,7 @@ func needsOf(file string) (needs, error) {
 		return needs{}, err
 	}
 	defer f.Close()
-	var n needs
+	n := needs{machine: machines[f.Machine]}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
 			path := make([]byte, p.Filesz)
@@ -54,6 +55,9 @@ func needsOf(file string) (needs, error) {
 	return n, nil
 }
 
+// machines are those that the CLIs are built for.
+var machines = map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_AARCH64: "aarch64"}
+
 // fitting is the first of the loads whose programs an image can run. Where
 // that cannot be told, as with a loader that is not glibc's, it is the first
 // too: --version will tell. None of 400 MB is uploaded to fail.
@@ -66,14 +70,19 @@ func (c CLI) fitting(ctx context.Context, sb sandbox.Sandbox, loads []load) (loa
 			if err != nil {
 				return load{}, err
 			}
-			if n.loader == "" {
+			if n.machine == "" {
 				continue
 			}
 			image, err := libcOf(ctx, sb, n.loader)
 			if err != nil {
 				return load{}, err
 			}
-			why = n.unmet(name, image)
+			if n.foreign(image.machine) {
+				return load{}, &InstallError{c.Name, fmt.Sprintf("%s is built for %s, and the sandbox is %s; %s", name, n.machine, image.machine, c.Hint)}
+			}
+			if why = n.unmet(name, image); why != "" {
+				break
+			}
 		}
 		if why == "" {
 			return l, nil
@@ -83,8 +92,18 @@ func (c CLI) fitting(ctx context.Context, sb sandbox.Sandbox, loads []load) (loa
 	return load{}, &InstallError{c.Name, strings.Join(reasons, "; ") + ": use another image, a program built for this one (AGENTRL_CC_MUSL_TARBALL is Claude Code's for musl), or an agent that needs no C library: codex, which is static, or mini"}
 }
 
-// libc is the C library of an image.
+// foreign reports whether a machine, as its uname says, is certainly another
+// one. Machines that run both, and names that are not known, are not refused.
+func (n needs) foreign(uname string) bool {
+	if uname == "arm64" {
+		uname = "aarch64"
+	}
+	return uname != n.machine && (uname == "x86_64" || uname == "aarch64")
+}
+
+// libc is the C library of an image, and the machine that it is for.
 type libc struct {
+	machine  string
 	loader   bool     // the program's dynamic loader is there
 	other    string   // the loader that the image has instead
 	versions []string // of glibc's symbols; nil where they cannot be told
@@ -95,15 +114,18 @@ func libcOf(ctx context.Context, sb sandbox.Sandbox, loader string) (libc, error
 	if err != nil {
 		return libc{}, fmt.Errorf("look for the image's C library: %w", err)
 	}
+	machine, out, _ := strings.Cut(out, "\n")
 	if other, missing := strings.CutPrefix(out, "missing"); missing {
-		return libc{other: strings.TrimSpace(other)}, nil
+		return libc{machine: machine, other: strings.TrimSpace(other)}, nil
 	}
-	return libc{loader: true, versions: strings.Fields(out)}, nil
+	return libc{machine: machine, loader: true, versions: strings.Fields(out)}, nil
 }
 
 // libcScript finds glibc's library beside its loader, where every distribution
 // has it, and prints the versions of its symbols.
-const libcScript = `l=$r$LOADER
+const libcScript = `uname -m 2>/dev/null || echo
+[ -n "$LOADER" ] || exit 0
+l=$r$LOADER
 [ -e "$l" ] || { set -- "$r"/lib/ld-musl-*; [ -e "$1" ] || set --; echo missing $1; exit 0; }
 real=$(readlink -f "$l" 2>/dev/null) && [ -n "$real" ] || real=$l
 lib=${real%/*}/libc.so.6
@@ -114,6 +136,8 @@ exit 0`
 // unmet is what the image lacks for a program; "" for nothing.
 func (n needs) unmet(name string, image libc) string {
 	switch {
+	case n.loader == "":
+		return "" // it is static
 	case !image.loader && image.other != "":
 		return fmt.Sprintf("%s is built for glibc (%s), and the image has musl (%s)", name, n.loader, image.other)
 	case !image.loader:

@@ -240,3 +240,28 @@ func TestCutWithoutFIN(t *testing.T) {
 		}
 	}
 }
+
+// TestBodyThatIsNoJSON: an agent's own script may send anything, and nothing was
+// sampled for it; JSON that is not understood may be a fault of ours.
+func TestBodyThatIsNoJSON(t *testing.T) {
+	for body, lost := range map[string]bool{`junk`: false, `{"messages":`: false, ``: false, `{"messages":7}`: true} {
+		r := newRig(t, sglangtest.Options{Policy: say("x")})
+		ses := r.open("s", adapter.SessionOptions{})
+		req, err := http.NewRequest(http.MethodPost, r.url+"/v1/chat/completions", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+ses.Token)
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q: status %d, want 400", body, resp.StatusCode)
+		}
+		if err := r.server.SealSession(t.Context(), "s"); (err != nil) != lost {
+			t.Errorf("%q: SealSession: %v, want an error: %v", body, err, lost)
+		}
+	}
+}

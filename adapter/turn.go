@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -164,10 +165,12 @@ func (s *Server) count(resp chat.Responder, ses *session, req *chat.Request) {
 }
 
 // misunderstood notes a request that no dialect could decode: the client is a
-// program, so that is a fault of the adapter until shown otherwise.
+// program, so that is a fault of the adapter until shown otherwise. What is no
+// JSON shows it: no client library sends that, but an agent's own script may,
+// and nothing was sampled for it.
 func (ses *session) misunderstood(path string, body []byte, err error) {
 	var refusal *chat.Refusal
-	if errors.As(err, &refusal) {
+	if errors.As(err, &refusal) || !json.Valid(body) {
 		return
 	}
 	err = fmt.Errorf("%s: %w: %w", path, ErrBadRequest, err)

@@ -41,7 +41,7 @@ type Replayed struct {
 type Difference struct {
 	Generation int    // of the engine, from 0, whose prompt differs; -1 where only the samples do
 	Turn       int    // from 0: the generation that sampled the token, or whose parsing the clients' history then contradicts; -1 for none
-	Token      int    // offset in the prompt, or in the sample's tokens; -1 where no token differs
+	Token      int    // offset in the prompt, in the turn's prompt and output, or in the sample's tokens; -1 where no token differs
 	Recorded   string // what was there
 	Now        string // what is there
 	What       string // in words
@@ -78,6 +78,9 @@ func Replay(ctx context.Context, rec *Recording, o ReplayOptions) (*Replayed, er
 	out := &Replayed{Samples: samples, Difference: p.difference()}
 	if out.Difference == nil {
 		out.Difference, err = differingSamples(rec.Samples, samples)
+		if d := out.Difference; d != nil && d.Token < 0 {
+			p.twin.locate(d, rec.Engine)
+		}
 	}
 	return out, err
 }
@@ -111,9 +114,11 @@ func newReplay(rec *Recording, o ReplayOptions) (*Generator, *player, error) {
 	p := &player{rec: rec, used: make([]bool, len(rec.Engine))}
 	options.Engine, options.OnRequest, options.Logger = p, p.watch, log
 	options.LocalURL, options.BaseURL = "http://adapter.invalid", "http://adapter.invalid"
+	p.twin = &twin{recorded: options.Parser}
 	if o.Adapter != nil {
 		o.Adapter(&options)
 	}
+	p.twin.Parser, options.Parser = options.Parser, p.twin
 	if p.server, err = adapter.New(options); err != nil {
 		return nil, nil, err
 	}
@@ -126,6 +131,7 @@ func newReplay(rec *Recording, o ReplayOptions) (*Generator, *player, error) {
 type player struct {
 	rec    *Recording
 	server *adapter.Server
+	twin   *twin
 
 	mu       sync.Mutex
 	used     []bool // generations

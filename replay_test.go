@@ -110,6 +110,31 @@ func TestReplayNamesTheFirstDifference(t *testing.T) {
 	}
 }
 
+// lastReader reads "Done." as a malformed call, and all else as it is.
+type lastReader struct{ adapter.Parser }
+
+func (l lastReader) Parse(in parse.Input) parse.Result {
+	res := l.Parser.Parse(in)
+	if strings.HasSuffix(in.Text, "Done.") {
+		res.Text, res.Withheld, res.Flags = "", []parse.Call{{Name: "bash"}}, []parse.Flag{parse.InvalidJSONArgs}
+	}
+	return res
+}
+
+// TestReplayNamesTheLastTurn: no prompt shows that another parser read it.
+func TestReplayNamesTheLastTurn(t *testing.T) {
+	rec, _ := recorded(t)
+	out, err := agentrl.Replay(t.Context(), rec, agentrl.ReplayOptions{Protocol: &swetest.Protocol{}, Adapter: func(o *adapter.Options) { o.Parser = lastReader{o.Parser} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, last := out.Difference, rec.Engine[2]
+	if want := len(last.Input) + len(last.Response.OutputIDs) - 2; d == nil || d.Turn != 2 || d.Token != want { // its end, but for the stop token
+		t.Fatalf("difference %+v, want one in turn 2 at token %d", d, want)
+	}
+	t.Logf("figure: %s", d)
+}
+
 // TestReplayOfFailures: what a rollout was aborted for comes out the same too.
 func TestReplayOfFailures(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -131,6 +131,9 @@ type Config struct {
 	// Sandbox is the backend: "e2b", "docker" or "local". Defaults to e2b if
 	// E2BAPIKey is set, else docker if its socket answers, else local.
 	Sandbox string `env:"AGENTRL_SANDBOX"`
+	// DockerHost is Docker's own: unix:// and the path of the daemon's socket.
+	// Defaults to /var/run/docker.sock.
+	DockerHost string `env:"DOCKER_HOST"`
 	// Trajectory is "exact" or "canonical". Defaults to "exact".
 	Trajectory string `env:"AGENTRL_TRAJECTORY"`
 	// Parse is "strict" or "compat". Defaults to "strict".
@@ -286,6 +289,9 @@ func New(cfg Config, args Args) (*Generator, error) {
 	try := func(err error) { errs = append(errs, err) }
 	try(cfg.positive())
 	try(cfg.validate())
+	if args.MaxContextLen < 0 {
+		try(fmt.Errorf("max_context_len %d: want 0 for no limit, or tokens", args.MaxContextLen))
+	}
 	var err error
 	g.Harness, err = newHarness(cfg)
 	try(err)
@@ -367,7 +373,7 @@ func chooseSandbox(cfg Config) (name, why string) {
 		return cfg.Sandbox, "AGENTRL_SANDBOX says so"
 	case cfg.E2BAPIKey != "":
 		return "e2b", "E2B_API_KEY is set"
-	case docker.New(docker.Options{}).Ping(context.Background()) == nil: // gives up after 5 s
+	case docker.New(docker.Options{Socket: cfg.DockerHost}).Ping(context.Background()) == nil: // gives up after 5 s
 		return "docker", "its socket answers"
 	}
 	return "local", "there is neither an E2B_API_KEY nor a Docker socket that answers"
@@ -384,7 +390,10 @@ func newProvider(cfg Config) (sandbox.Provider, error) {
 			ImageMetadataKey: cfg.ImageMetadataKey, Size: cfg.SandboxSize, Lifetime: cfg.SandboxLifetime, Retries: cfg.RPCRetries,
 		})
 	case "docker":
-		return docker.New(docker.Options{Retries: cfg.RPCRetries}), nil
+		if strings.Contains(strings.TrimPrefix(cfg.DockerHost, "unix://"), "://") {
+			return nil, fmt.Errorf("DOCKER_HOST=%q: want unix:// and a socket's path; a daemon is spoken with on its socket alone", cfg.DockerHost)
+		}
+		return docker.New(docker.Options{Socket: cfg.DockerHost, Retries: cfg.RPCRetries}), nil
 	case "local":
 		return &local.Provider{}, nil
 	}

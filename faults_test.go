@@ -279,19 +279,17 @@ func TestCloseEndsLiveCalls(t *testing.T) {
 			<-ctx.Done()
 			return harness.Report{}, ctx.Err()
 		}
-		done := make(chan []agentrl.Sample)
+		done := make(chan []agentrl.Sample, 1)
 		go func() { done <- b.generate(t) }()
 		synctest.Wait()
 		if !live.Load() {
-			t.Fatal("the call is not running")
+			t.Error("the call is not running")
 		}
-		go func() {
-			if f := aborted(t, <-done, "exception:cancelled"); f["class"] != "cancelled" {
-				t.Errorf("failure %v", f)
-			}
-		}()
 		if err := b.Close(); err != nil {
 			t.Error(err)
+		}
+		if f := aborted(t, <-done, "exception:cancelled"); f["class"] != "cancelled" {
+			t.Errorf("failure %v", f)
 		}
 		b.clean(t)
 		if _, err := b.Generate(t.Context(), row(), nil); !errors.Is(err, agentrl.ErrClosed) {

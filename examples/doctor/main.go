@@ -99,8 +99,9 @@ func checks() []check {
 		{"aborts", []string{"generation"}, (*doctor).aborts},
 		{"prefix cache", []string{"generation"}, (*doctor).prefixCache},
 		{"configuration", []string{"environment", "checkpoint", "parsers", "files", "directories"}, (*doctor).configuration},
+		{"backend", []string{"configuration"}, (*doctor).backend},
 		{"dataset", []string{"configuration"}, (*doctor).dataset},
-		{"sandbox", []string{"configuration", "dataset"}, (*doctor).sandbox},
+		{"sandbox", []string{"backend", "dataset"}, (*doctor).sandbox},
 		{"grading", []string{"dataset", "sandbox"}, (*doctor).grading},
 	}
 }

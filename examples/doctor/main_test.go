@@ -244,7 +244,7 @@ type fault struct {
 }
 
 func faultsHere() []fault {
-	set := func(v string) func(*site) { return func(s *site) { s.environ = append(s.environ, v) } }
+	set := func(v ...string) func(*site) { return func(s *site) { s.environ = append(s.environ, v...) } }
 	return []fault{
 		{"environment", failed, "SWE_BOOT_RETRIES", set("SWE_BOOT_RETRIES=0")},
 		{"environment", warning, "SWE_AGNET", set("SWE_AGNET=mini")},
@@ -256,6 +256,11 @@ func faultsHere() []fault {
 		{"directories", failed, "AGENTRL_RUN_DIR", set("AGENTRL_RUN_DIR=/dev/null/runs")},
 		{"directories", failed, "AGENTRL_LEDGER_DIR", set("AGENTRL_LEDGER_DIR=/dev/null/ledger")},
 		{"configuration", failed, "SWE_ROLLOUT_GUARD_SEC", set("SWE_ROLLOUT_GUARD_SEC=60")},
+		{"backend", failed, "127.0.0.1:1", func(s *site) {
+			s.environ = append(s.environ, "AGENTRL_SANDBOX=e2b", "E2B_API_KEY=e2b_0", "E2B_API_URL=http://127.0.0.1:1", "SLIME_AGENT_SANDBOX_RPC_RETRIES=0")
+		}},
+		{"backend", failed, "/nowhere/docker.sock", set("AGENTRL_SANDBOX=docker", "DOCKER_HOST=unix:///nowhere/docker.sock", "SLIME_AGENT_SANDBOX_RPC_RETRIES=0")},
+		{"configuration", failed, "DOCKER_HOST", set("AGENTRL_SANDBOX=docker", "DOCKER_HOST=tcp://10.0.0.9:2375")},
 		{"checkpoint", failed, "tokenizer.json", func(s *site) {
 			s.o.args.SGLangURL = s.serve(s.t)
 			s.o.args.HFCheckpoint = s.dir

@@ -102,7 +102,7 @@ func boot(ctx context.Context, image string) (sandbox.Sandbox, func(), error) {
 	var provider sandbox.Provider = &local.Provider{}
 	done := func() {}
 	if image != "" {
-		p := docker.New(docker.Options{})
+		p := docker.New(docker.Options{Socket: os.Getenv("DOCKER_HOST")})
 		provider, done = p, func() { p.Close() }
 	}
 	sb, err := provider.Create(ctx, sandbox.Spec{Image: image})

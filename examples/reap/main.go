@@ -51,7 +51,7 @@ func reap(ctx context.Context, ledger, backend, label string, older time.Duratio
 		return sandbox.Reaped{}, errors.New("name the ledger: -ledger DIR, or AGENTRL_LEDGER_DIR in the environment")
 	}
 	backends := map[string]sandbox.Provider{"local": &local.Provider{}}
-	if p := docker.New(docker.Options{}); p.Ping(ctx) == nil {
+	if p := docker.New(docker.Options{Socket: os.Getenv("DOCKER_HOST")}); p.Ping(ctx) == nil {
 		backends["docker"] = p
 	}
 	if key := os.Getenv("E2B_API_KEY"); key != "" {

@@ -58,7 +58,7 @@ func newProvider(name string, cfg agentrl.Config) (sandbox.Provider, error) {
 	case "local":
 		return &local.Provider{}, nil
 	case "docker":
-		return docker.New(docker.Options{Retries: cfg.RPCRetries}), nil
+		return docker.New(docker.Options{Socket: cfg.DockerHost, Retries: cfg.RPCRetries}), nil
 	case "e2b":
 		if cfg.E2BAPIKey == "" {
 			return nil, errors.New("-sandbox e2b needs E2B_API_KEY")

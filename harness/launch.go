@@ -22,21 +22,26 @@ type Launch struct {
 	Job   Job
 	Args  string            // shell text: what follows the program's name
 	Env   map[string]string // values may hold DirMark
-	Unset []string          // variables of the image that must not reach the program
+	Unset []string          // variables of the image that must not reach the program; those that Env sets do
 	Files map[string][]byte // configuration, by path below the run's folder; may hold DirMark
+	// Says are texts of which one is in every line that Read judges by: those
+	// lines are found wherever they are in a long log. Nil for all of its end.
+	Says []string
 	// Read fills in what the CLI says of its run: Outcome, and Version, Turns
 	// and Sessions where it says them. It is not called for a run that was
 	// killed or lost.
 	Read func(log Log, exit sandbox.Exit, r *Report)
 }
 
-// A Log is what a CLI printed: all of it, or its beginning and its end.
-type Log struct{ Head, Tail []byte }
+// A Log is what a CLI printed: all of it, or its beginning and its end, and the
+// lines that tell how the run ended.
+type Log struct{ Head, Tail, Said []byte }
 
 // How much of a log is looked at; a result line holds a whole answer.
 const (
 	headBytes = 64 << 10
 	tailBytes = 2 << 20
+	saidBytes = 8 << 20
 )
 
 // Dir is the folder of a CLI's run: configuration, prompt, log and the CLI's
@@ -85,7 +90,8 @@ func (r *Report) Unreached(err *UnreachableError) {
 	}
 }
 
-func (c CLI) logFile() string    { return c.Dir() + "/log" }
+// logFile is beside the run's folder: within it the agent could remove it.
+func (c CLI) logFile() string    { return c.Dir() + ".log" }
 func (c CLI) promptFile() string { return c.Dir() + "/prompt" }
 
 // configure makes the run's folder anew and returns its path as programs see it.
@@ -99,7 +105,7 @@ func (c CLI) configure(ctx context.Context, sb sandbox.Sandbox, l Launch) (strin
 		"d=%s; rm -rf \"$d\" && mkdir -p \"$d\" && chmod 755 \"$d/../..\" \"$d/..\" && chmod 700 \"$d\" || exit 1; %s", sandbox.Path(c.Dir()), own)}); err != nil {
 		return "", err
 	}
-	files := map[string][]byte{c.promptFile(): []byte(l.Job.Prompt)}
+	files := map[string][]byte{c.promptFile(): []byte(PromptText(l.Job.Prompt))}
 	for name, content := range l.Files {
 		files[c.Dir()+"/"+name] = bytes.ReplaceAll(content, []byte(DirMark), []byte(dir))
 	}
@@ -116,8 +122,10 @@ func (c CLI) configure(ctx context.Context, sb sandbox.Sandbox, l Launch) (strin
 // length is no matter, and ends there: nothing more is ever to be read.
 func (c CLI) script(l Launch) string {
 	lines := []string{Direct(l.Job.BaseURL)}
-	if len(l.Unset) > 0 {
-		lines = append(lines, "unset "+strings.Join(l.Unset, " "))
+	for _, name := range l.Unset {
+		if _, ours := l.Env[name]; !ours {
+			lines = append(lines, "unset "+name)
+		}
 	}
 	lines = append(lines, "exec <"+sandbox.Path(c.promptFile()), c.Command()+" "+l.Args)
 	return strings.Join(lines, "\n")
@@ -125,7 +133,7 @@ func (c CLI) script(l Launch) string {
 
 // report puts together what is known of a run that is over.
 func (c CLI) report(ctx context.Context, sb sandbox.Sandbox, l Launch, exit sandbox.Exit) (Report, error) {
-	log, err := readLog(ctx, sb, c.logFile())
+	log, err := readLog(ctx, sb, c.logFile(), l.Says)
 	if err != nil {
 		return Report{}, fmt.Errorf("log of %s: %w", c.Name, err)
 	}
@@ -187,32 +195,68 @@ func sessionOf(file string) string {
 	return "" // a history, not a transcript
 }
 
-// readLog reads both ends of a log. A missing one is empty.
-func readLog(ctx context.Context, sb sandbox.Sandbox, file string) (Log, error) {
+// readLog reads both ends of a log, and of a long one the lines that say
+// something. A missing one is empty.
+func readLog(ctx context.Context, sb sandbox.Sandbox, file string, says []string) (Log, error) {
 	tail, err := sandbox.Tail(ctx, sb, file, tailBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Log{}, nil
 	}
 	if err != nil || len(tail) < tailBytes {
-		return Log{Head: tail, Tail: tail}, err
+		return Log{Head: tail, Tail: tail, Said: tail}, err
 	}
 	r, err := sb.ReadFile(ctx, file)
 	if err != nil {
 		return Log{}, err
 	}
 	defer r.Close()
-	head, err := io.ReadAll(io.LimitReader(r, headBytes))
-	return Log{Head: head, Tail: tail}, err
+	log := Log{Tail: tail, Said: tail}
+	if log.Head, err = io.ReadAll(io.LimitReader(r, headBytes)); err != nil || len(says) == 0 {
+		return log, err
+	}
+	script := "LC_ALL=C grep -aF"
+	for _, text := range says {
+		script += " -e " + shell.Quote(text)
+	}
+	res, err := sb.Exec(ctx, sandbox.Cmd{Script: fmt.Sprintf("%s <%s | tail -c %d", script, sandbox.Path(file), saidBytes), Replayable: true})
+	if res.Ok() && len(res.Stdout) > 0 {
+		log.Said = res.Stdout
+	}
+	return log, err
 }
 
-// Last is the last line of the log that is a JSON object which match accepts;
-// nil for none.
+// Last is the last line that is a JSON object which match accepts; nil for
+// none. What went before such an object in its line, a text or an object that
+// was broken off, is passed over.
 func (l Log) Last(match func(line []byte) bool) []byte {
-	lines := bytes.Split(l.Tail, []byte("\n"))
+	lines := bytes.Split(l.Said, []byte("\n"))
 	for i := len(lines) - 1; i >= 0; i-- {
-		if line := bytes.TrimSpace(lines[i]); len(line) > 0 && line[0] == '{' && match(line) {
+		if line := object(lines[i]); line != nil && match(line) {
 			return line
 		}
+	}
+	return nil
+}
+
+// maxStarts bounds how often one line, which may be the garbage of megabytes,
+// is looked at.
+const maxStarts = 32
+
+// object is the JSON object that a line ends with; nil for none.
+func object(line []byte) []byte {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[len(line)-1] != '}' {
+		return nil
+	}
+	for range maxStarts {
+		at := bytes.IndexByte(line, '{')
+		if at < 0 {
+			return nil
+		}
+		if line = line[at:]; json.Valid(line) {
+			return line
+		}
+		line = line[1:]
 	}
 	return nil
 }
@@ -224,24 +268,7 @@ func LastLines(log []byte, n int) string {
 	return strings.ToValidUTF8(string(text[max(len(text)-4096, 0):]), "\uFFFD")
 }
 
-// Envs reads extra environment given as a JSON object of strings; variable is
-// its name for the error.
-func Envs(variable, object string) (map[string]string, error) {
-	if object == "" {
-		return nil, nil
-	}
-	var envs map[string]string
-	if err := json.Unmarshal([]byte(object), &envs); err != nil {
-		return nil, fmt.Errorf("%s: want a JSON object of strings, {\"NAME\":\"value\"}: %w", variable, err)
-	}
-	return envs, nil
-}
-
-// Words quotes arguments as shell text.
-func Words(args ...string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = shell.Quote(a)
-	}
-	return strings.Join(quoted, " ")
+// PromptText is a prompt as every agent can read it: UTF-8 without NUL.
+func PromptText(prompt string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(prompt, "\uFFFD"), "\x00", "\uFFFD")
 }

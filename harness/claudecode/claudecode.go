@@ -44,8 +44,12 @@ type Harness struct {
 	cli harness.CLI
 }
 
-// New returns the harness. Its error is about the files in o.
+// New returns the harness. Its error is about the files or the arguments in o.
 func New(o Options) (*Harness, error) {
+	var err error
+	if o.ExtraArgs, err = harness.Args("SLIME_AGENT_CC_EXTRA_ARGS", o.ExtraArgs); err != nil {
+		return nil, err
+	}
 	if o.Store == nil {
 		o.Store = harness.NewStore("")
 	}
@@ -78,7 +82,7 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 	args := harness.Words("-p", "--permission-mode", "bypassPermissions", "--output-format", "stream-json", "--verbose",
 		"--strict-mcp-config", "--disallowedTools", "WebSearch,WebFetch") + h.newer("--disable-slash-commands")
 	return h.cli.Run(ctx, sb, harness.Launch{
-		Job: job, Args: strings.TrimSpace(args + " " + h.o.ExtraArgs), Env: h.env(job), Unset: foreign, Read: read,
+		Job: job, Args: strings.TrimSpace(args + " " + h.o.ExtraArgs), Env: h.env(job), Unset: foreign, Says: []string{`"type":"result"`, `"type": "result"`}, Read: read,
 	})
 }
 

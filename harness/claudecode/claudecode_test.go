@@ -73,9 +73,10 @@ func TestExtraArgsAreShellText(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	report := run(t, box(t, `env | sort | grep -E '^(ANTHROPIC|CLAUDE|NO_PROXY|HTTP_PROXY|EXTRA)' >"$CLAUDE_CONFIG_DIR.env"; cut -c1-70 "$CLAUDE_CONFIG_DIR.env" | sed 's/:[0-9]*$/:PORT/' | grep -E 'AUTO|BASE_URL|API_KEY|BEDROCK|PROXY|EXTRA|CONTEXT|OUTPUT|TOKEN'`),
-		claudecode.Options{ExtraEnvs: map[string]string{"EXTRA": "a 'b' \"c\"", "ANTHROPIC_MODEL": "other"}},
+		claudecode.Options{ExtraEnvs: map[string]string{"EXTRA": "a 'b' \"c\"", "ANTHROPIC_MODEL": "other", "ANTHROPIC_API_KEY": "mine"}},
 		func(j *harness.Job) { j.MaxContext, j.MaxTurn = 65536, 4096 })
-	want := `ANTHROPIC_AUTH_TOKEN=secret
+	want := `ANTHROPIC_API_KEY=mine
+ANTHROPIC_AUTH_TOKEN=secret
 ANTHROPIC_BASE_URL=http://127.0.0.1:PORT
 CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000
 CLAUDE_CODE_MAX_CONTEXT_TOKENS=65536
@@ -127,6 +128,44 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// TestOddLogs: whatever stands around the result line, and in whatever length.
+func TestOddLogs(t *testing.T) {
+	const result = `{"type":"result","subtype":"success","is_error":false,"num_turns":4,"result":"Fixed.","terminal_reason":"completed"}`
+	echo := "echo " + shell.Quote(result)
+	for name, c := range map[string]struct {
+		script string
+		want   harness.Outcome
+	}{
+		"a failure after":     {echo + "; echo " + shell.Quote(strings.Replace(result, "false", "true", 1)), harness.GaveUp},
+		"megabytes after":     {echo + "; head -c 3000000 /dev/zero | tr '\\0' x", harness.Finished},
+		"binary after":        {echo + "; head -c 3000000 /dev/urandom", harness.Finished},
+		"a long result":       {`printf '{"type":"result","num_turns":4,"result":"'; head -c 3000000 /dev/zero | tr '\0' x; echo '"}'`, harness.Finished},
+		"behind half a line":  {`printf '{"type":"assistant","mess'; ` + echo, harness.Finished},
+		"behind a warning":    {"printf 'warning: no {end}'; " + echo, harness.Finished},
+		"without an end":      {"printf %s " + shell.Quote(result), harness.Finished},
+		"broken off":          {"printf %s " + shell.Quote(result[:len(result)-9]), harness.Crashed},
+		"CRLF":                {`printf '%s\r\n' ` + shell.Quote(result), harness.Finished},
+		"its folder removed":  {`rm -rf "${CLAUDE_CONFIG_DIR%/*}"; ` + echo, harness.Finished},
+		"half of another one": {echo + "; printf '{\"type\":\"result\",\"is_err'", harness.Finished},
+		"nothing":             {"exit 0", harness.Crashed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if report := run(t, box(t, c.script), claudecode.Options{}); report.Outcome != c.want || (c.want == harness.Crashed) != (report.Turns == 0) {
+				t.Errorf("%s, %d turns, %+v; want %s", report.Outcome, report.Turns, report.Exit, c.want)
+			}
+		})
+	}
+}
+
+// TestPromptIsText: what no agent could read is replaced.
+func TestPromptIsText(t *testing.T) {
+	report := run(t, box(t, "cat; echo .; exit 1"), claudecode.Options{}, func(j *harness.Job) { j.Prompt = "-p a\xffb\x00c\r\n" })
+	if want := "-p a\uFFFDb\uFFFDc\r\n."; report.Log != want {
+		t.Errorf("the prompt arrived as %q, want %q", report.Log, want)
+	}
+}
+
 func TestImageWithoutBash(t *testing.T) {
 	h, err := claudecode.New(claudecode.Options{})
 	if err != nil {
@@ -150,5 +189,11 @@ func TestFilesAreCheckedFirst(t *testing.T) {
 	_, err := claudecode.New(claudecode.Options{Program: harness.Asset{Path: "/nowhere/claude.tgz"}})
 	if err == nil || !strings.Contains(err.Error(), "SLIME_AGENT_CC_TARBALL") || !strings.Contains(err.Error(), "make harness-assets") {
 		t.Errorf("New with a missing file: %v", err)
+	}
+}
+
+func TestArgumentsAreCheckedFirst(t *testing.T) {
+	if _, err := claudecode.New(claudecode.Options{ExtraArgs: "--append-system-prompt it's"}); err == nil || !strings.Contains(err.Error(), "SLIME_AGENT_CC_EXTRA_ARGS") {
+		t.Errorf("New: %v, want an error that names SLIME_AGENT_CC_EXTRA_ARGS", err)
 	}
 }

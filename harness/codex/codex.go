@@ -39,8 +39,12 @@ type Harness struct {
 	cli harness.CLI
 }
 
-// New returns the harness. Its error is about the files in o.
+// New returns the harness. Its error is about the files or the arguments in o.
 func New(o Options) (*Harness, error) {
+	var err error
+	if o.ExtraArgs, err = harness.Args("SLIME_AGENT_CODEX_EXTRA_ARGS", o.ExtraArgs); err != nil {
+		return nil, err
+	}
 	if o.Store == nil {
 		o.Store = harness.NewStore("")
 	}
@@ -74,7 +78,8 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 		args += " " + h.o.ExtraArgs
 	}
 	return h.cli.Run(ctx, sb, harness.Launch{
-		Job: job, Args: args + " -", Env: env, Files: map[string][]byte{"config.toml": config}, Read: read,
+		Job: job, Args: args + " -", Env: env, Files: map[string][]byte{"config.toml": config},
+		Says: []string{`"type":"turn.`}, Read: read,
 	})
 }
 

@@ -14,7 +14,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("{\"type\":\n\x00\xff{}"), 139)
 	f.Fuzz(func(t *testing.T, log []byte, code int) {
 		r := harness.Report{Outcome: harness.Crashed}
-		read(harness.Log{Head: log, Tail: log}, sandbox.Exit{Code: code}, &r)
+		read(harness.Log{Head: log, Tail: log, Said: log}, sandbox.Exit{Code: code}, &r)
 		switch r.Outcome {
 		case harness.Finished, harness.GaveUp, harness.MaxTurns, harness.ContextExhausted, harness.Refused, harness.Crashed, harness.Unreachable:
 		default:

@@ -29,8 +29,12 @@ type Harness struct {
 	cli harness.CLI
 }
 
-// New returns the harness. Its error is about the files in o.
+// New returns the harness. Its error is about the files or the arguments in o.
 func New(o Options) (*Harness, error) {
+	var err error
+	if o.ExtraArgs, err = harness.Args("ExtraArgs", o.ExtraArgs); err != nil {
+		return nil, err
+	}
 	if o.Store == nil {
 		o.Store = harness.NewStore("")
 	}
@@ -67,7 +71,7 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 	if h.o.ExtraArgs != "" {
 		args += " " + h.o.ExtraArgs
 	}
-	return h.cli.Run(ctx, sb, harness.Launch{Job: job, Args: args, Env: env, Read: read})
+	return h.cli.Run(ctx, sb, harness.Launch{Job: job, Args: args, Env: env, Says: []string{`"type":"step_finish"`, `"type":"error"`}, Read: read})
 }
 
 type object = map[string]any

@@ -5,7 +5,6 @@
 package pi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,8 +32,12 @@ type Harness struct {
 	cli harness.CLI
 }
 
-// New returns the harness. Its error is about the files in o.
+// New returns the harness. Its error is about the files or the arguments in o.
 func New(o Options) (*Harness, error) {
+	var err error
+	if o.ExtraArgs, err = harness.Args("ExtraArgs", o.ExtraArgs); err != nil {
+		return nil, err
+	}
 	if o.Store == nil {
 		o.Store = harness.NewStore("")
 	}
@@ -69,7 +72,7 @@ func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) 
 	if h.o.ExtraArgs != "" {
 		args += " " + h.o.ExtraArgs
 	}
-	return h.cli.Run(ctx, sb, harness.Launch{Job: job, Args: args, Env: env, Files: files, Read: read})
+	return h.cli.Run(ctx, sb, harness.Launch{Job: job, Args: args, Env: env, Files: files, Says: []string{answered}, Read: read})
 }
 
 // configOf tells the truth about the context window, of which pi keeps a
@@ -112,16 +115,22 @@ type event struct {
 
 func (e event) answer() bool { return e.Type == "message_end" && e.Message.Role == "assistant" }
 
+// answered is in the event of each answer. The last event of all holds the
+// whole conversation again, and may be longer than what is read of a log.
+const answered = `"type":"message_end","message":{"role":"assistant"`
+
 // read judges by the last answer: pi exits with 0 also when it could not go on.
 func read(log harness.Log, exit sandbox.Exit, r *harness.Report) {
 	var last event
-	for line := range bytes.SplitSeq(log.Tail, []byte("\n")) {
+	log.Last(func(line []byte) bool {
 		var e event
 		if json.Unmarshal(line, &e) == nil && e.answer() {
-			last = e
-			r.Turns++
+			if r.Turns++; r.Turns == 1 {
+				last = e
+			}
 		}
-	}
+		return false
+	})
 	switch last.Message.Stop {
 	case "":
 		return

@@ -58,6 +58,19 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
+	cacheMark
+}
+
+// A cacheMark is where a client wants Anthropic's cache to end: at the newest
+// message, so it moves with every turn.
+type cacheMark struct {
+	Control json.RawMessage `json:"cache_control"`
+}
+
+func (m cacheMark) note(req *chat.Request) {
+	if len(m.Control) > 0 && string(m.Control) != "null" {
+		req.Rewrites = append(req.Rewrites, rewriteCache)
+	}
 }
 
 // A block is one element of a content, of any type.
@@ -72,18 +85,19 @@ type block struct {
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
 	Content   json.RawMessage `json:"content"`
+	cacheMark
 }
 
 // Names of the canonicalisations that the decoder applies, beside those of
 // chat.History.
 const (
 	rewriteBilling    = "billing_header_dropped"
+	rewriteCache      = "cache_control_dropped"
 	rewriteServerTool = "server_tool_dropped"
 	rewriteMedia      = "media_omitted"
 )
 
-// Decode translates a request. cache_control is not read at all: it moves to
-// the newest message with every turn.
+// Decode translates a request.
 func (Messages) Decode(r *http.Request, data []byte) (*chat.Request, error) {
 	var b body
 	if err := json.Unmarshal(data, &b); err != nil {
@@ -118,6 +132,7 @@ func (Messages) Decode(r *http.Request, data []byte) (*chat.Request, error) {
 // servers would execute have a type, and nobody here to serve them.
 func decodeTools(req *chat.Request, tools []tool) error {
 	for i, t := range tools {
+		t.note(req)
 		if t.Type != "" && t.Type != "custom" {
 			req.Rewrites = append(req.Rewrites, rewriteServerTool)
 			continue
@@ -138,7 +153,7 @@ func decodeTools(req *chat.Request, tools []tool) error {
 // puts first unless it is told not to, differs from one conversation to the
 // next.
 func decodeSystem(req *chat.Request, h *chat.History, raw json.RawMessage) error {
-	blocks, err := blocksOf(raw)
+	blocks, err := blocksOf(req, raw)
 	if err != nil {
 		return fmt.Errorf("system: %w", err)
 	}
@@ -160,7 +175,7 @@ func decodeSystem(req *chat.Request, h *chat.History, raw json.RawMessage) error
 }
 
 // blocksOf reads a content: null, a string, or blocks.
-func blocksOf(raw json.RawMessage) ([]block, error) {
+func blocksOf(req *chat.Request, raw json.RawMessage) ([]block, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
@@ -171,11 +186,14 @@ func blocksOf(raw json.RawMessage) ([]block, error) {
 	if err := json.Unmarshal(raw, &blocks); err != nil {
 		return nil, fmt.Errorf("want a string or a list of content blocks: %w", err)
 	}
+	for _, b := range blocks {
+		b.note(req)
+	}
 	return blocks, nil
 }
 
 func decodeMessage(req *chat.Request, h *chat.History, m message) error {
-	blocks, err := blocksOf(m.Content)
+	blocks, err := blocksOf(req, m.Content)
 	if err != nil {
 		return err
 	}
@@ -193,7 +211,7 @@ func decodeMessage(req *chat.Request, h *chat.History, m message) error {
 				h.User(textOf(req, []block{b}))
 				continue
 			}
-			content, err := blocksOf(b.Content)
+			content, err := blocksOf(req, b.Content)
 			if err != nil {
 				return fmt.Errorf("tool_result: %w", err)
 			}

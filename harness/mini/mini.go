@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/agentrl-go/agentrl/harness"
@@ -56,9 +55,6 @@ func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
 
 const systemPrompt = "You are a software engineer who works in a shell. Use the bash tool to look around, to edit files " +
 	"and to run commands; each command starts in the work directory. When the task is done, answer without calling the tool."
-
-const bashTool = `{"type":"function","function":{"name":"bash","description":"Run a command in the work directory and return its output and exit status.",` +
-	`"parameters":{"type":"object","properties":{"command":{"type":"string","description":"The command."}},"required":["command"]}}}`
 
 // Run lets the model work until it answers without a tool call.
 func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
@@ -149,61 +145,4 @@ func (a *agent) loop(ctx context.Context) (harness.Outcome, error) {
 		}
 	}
 	return harness.MaxTurns, nil
-}
-
-// call answers one tool call. What the model got wrong is an answer; the error
-// is the sandbox's.
-func (a *agent) call(ctx context.Context, call toolCall) (string, error) {
-	var args struct {
-		Command *string `json:"command"`
-	}
-	switch err := json.Unmarshal([]byte(call.Function.Arguments), &args); {
-	case call.Function.Name != "bash":
-		return fmt.Sprintf("There is no tool %q; the only one is bash.", call.Function.Name), nil
-	case err != nil:
-		return "The arguments are no valid JSON: " + err.Error(), nil
-	case args.Command == nil:
-		return `The argument "command" is missing.`, nil
-	}
-	return a.bash(ctx, *args.Command)
-}
-
-// runner runs $AGENTRL_COMMAND by bash where there is one, within the timeout
-// where there is one.
-const runner = `command -v bash >/dev/null && set -- bash -c "$AGENTRL_COMMAND" || set -- sh -c "$AGENTRL_COMMAND"
-unset AGENTRL_COMMAND
-command -v timeout >/dev/null && exec timeout -k 5 "$AGENTRL_TIMEOUT" "$@" 2>&1
-exec "$@" 2>&1`
-
-func (a *agent) bash(ctx context.Context, command string) (string, error) {
-	secs := int(a.opts.CommandTimeout.Seconds())
-	res, err := a.sb.Exec(ctx, sandbox.Cmd{Script: runner, User: sandbox.AgentUser, Dir: a.job.Workdir, Env: map[string]string{
-		"AGENTRL_COMMAND": command, "AGENTRL_TIMEOUT": fmt.Sprint(max(secs, 1)),
-	}})
-	if err != nil {
-		return "", fmt.Errorf("bash: %w", err)
-	}
-	out := shorten(string(res.Stdout)+string(res.Stderr), a.opts.MaxOutput)
-	switch {
-	case res.Code == 124:
-		out += fmt.Sprintf("\n[the command was ended after %v]", a.opts.CommandTimeout)
-	case res.Signal != "":
-		out += "\n[killed by " + res.Signal + "]"
-	case res.Code != 0:
-		out += fmt.Sprintf("\n[exit status %d]", res.Code)
-	case out == "":
-		out = "[no output]"
-	}
-	return out, nil
-}
-
-// shorten keeps both ends of a long output.
-func shorten(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= limit {
-		return s
-	}
-	head, tail := s[:limit/2], s[len(s)-limit/2:]
-	return fmt.Sprintf("%s\n[%d bytes left out]\n%s",
-		strings.ToValidUTF8(head, ""), len(s)-limit, strings.ToValidUTF8(tail, ""))
 }

@@ -6,6 +6,8 @@
 //	ANTHROPIC_BASE_URL  BaseURL           ANTHROPIC_AUTH_TOKEN  the session's token
 //	AGENTRL_BASE_URL    BaseURL           AGENTRL_TOKEN         the session's token
 //	AGENTRL_MODEL       the model label   AGENTRL_PROMPT        the task instruction
+//	AGENTRL_PROMPT_FILE a file with the task instruction, whatever its length: one of
+//	                    over 96 KiB fits no variable, and AGENTRL_PROMPT is not set
 //
 // What was run with it: a loop of some twenty lines of Python over chat
 // completions.
@@ -15,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/sandbox"
@@ -51,21 +54,34 @@ func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
 	return err
 }
 
-// logFile is outside the work directory, where the agent's git status would show it.
-const logFile = "/tmp/agentrl-shell.log"
+// These files are outside the work directory, where the agent's git status
+// would show them.
+const (
+	logFile    = "/tmp/agentrl-shell.log"
+	promptFile = "/tmp/agentrl-shell.prompt"
+)
+
+// maxVariable is the longest prompt for a variable. Linux takes 128 KiB.
+const maxVariable = 96 << 10
 
 // Run runs the command as a detached job. Its exit status is the outcome: 0 is
 // Finished, anything else GaveUp, but for an adapter that is not reached.
 func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
+	prompt := harness.PromptText(job.Prompt)
+	if err := sb.WriteFile(ctx, promptFile, sandbox.AgentUser, strings.NewReader(prompt)); err != nil {
+		return harness.Report{}, fmt.Errorf("write %s: %w", promptFile, err)
+	}
+	env := map[string]string{
+		"OPENAI_BASE_URL": job.BaseURL + "/v1", "OPENAI_API_KEY": job.Token,
+		"ANTHROPIC_BASE_URL": job.BaseURL, "ANTHROPIC_AUTH_TOKEN": job.Token,
+		"AGENTRL_BASE_URL": job.BaseURL, "AGENTRL_TOKEN": job.Token, "AGENTRL_MODEL": job.Model,
+	}
+	if len(prompt) <= maxVariable {
+		env["AGENTRL_PROMPT"] = prompt
+	}
+	script := harness.Direct(job.BaseURL) + "\nexport AGENTRL_PROMPT_FILE=" + sandbox.Path(promptFile) + "\n" + h.command
 	exit, err := harness.RunWatched(ctx, sb, sandbox.Detached{
-		Cmd: sandbox.Cmd{Script: harness.Direct(job.BaseURL) + "\n" + h.command, User: sandbox.AgentUser, Dir: job.Workdir, Env: map[string]string{
-			"OPENAI_BASE_URL": job.BaseURL + "/v1", "OPENAI_API_KEY": job.Token,
-			"ANTHROPIC_BASE_URL": job.BaseURL, "ANTHROPIC_AUTH_TOKEN": job.Token,
-			"AGENTRL_BASE_URL": job.BaseURL, "AGENTRL_TOKEN": job.Token,
-			"AGENTRL_MODEL": job.Model, "AGENTRL_PROMPT": job.Prompt,
-		}},
-		Log:  logFile,
-		Stop: job.Stop,
+		Cmd: sandbox.Cmd{Script: script, User: sandbox.AgentUser, Dir: job.Workdir, Env: env}, Log: logFile, Stop: job.Stop,
 	}, job.BaseURL)
 	var unreachable *harness.UnreachableError
 	if err != nil && !errors.As(err, &unreachable) {

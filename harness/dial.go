@@ -71,7 +71,7 @@ const (
 // reachFunctions try what there is, the next where one could not run: a tool
 // that is broken or killed says nothing about the network. curl alone also
 // tells an adapter that is busy, which has taken the connection or let a
-// gateway wait (504), and a gateway that has lost its way to the adapter.
+// gateway wait (504), and a gateway that has lost its way to the adapter. A .curlrc may name a proxy too.
 // Debian's bash of old has no /dev/tcp.
 const reachFunctions = `unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
 has() { command -v "$1" >/dev/null; }
@@ -93,7 +93,7 @@ reach() {
 	return 2
 }
 by_curl() {
-	why=$(curl -sS --connect-timeout "$1" -m 8 -o /dev/null -w '\n%{http_code} %{time_connect}' "$URL" 2>&1); c=$?
+	why=$(curl -q -sS --connect-timeout "$1" -m 8 -o /dev/null -w '\n%{http_code} %{time_connect}' "$URL" 2>&1); c=$?
 	got=${why##*
 }
 	why=${why%%
@@ -111,7 +111,11 @@ by_curl() {
 by_bash() { verdict timed "$(($1 + 2))" bash -c 'exec 3<>"/dev/tcp/$HOST/$PORT"'; }
 by_zsh() { verdict timed "$(($1 + 2))" zsh -fc 'zmodload zsh/net/tcp && ztcp "$HOST" "$PORT"'; }
 by_python3() { verdict timed "$(($1 + 2))" python3 -c 'import os,socket; socket.create_connection((os.environ["HOST"], int(os.environ["PORT"])), 8)'; }
-by_wget() { verdict timed "$(($1 + 2))" wget -q -T 8 -O /dev/null "$URL"; }
+by_wget() {
+	verdict timed "$(($1 + 2))" wget -Y off -q -T 8 -O /dev/null "$URL"; r=$?
+	case "$c $why" in "8 "*|*"server returned error"*) return 0 ;; esac # it has answered
+	return $r
+}
 by_perl() { verdict timed "$(($1 + 2))" perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => $ENV{HOST}, PeerPort => $ENV{PORT}, Timeout => 8) or die "$@\n"'; }
 verdict() {
 	why=$("$@"); c=$?

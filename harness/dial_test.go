@@ -79,9 +79,13 @@ func TestDial(t *testing.T) {
 	}
 	nobody := "http://" + closed.Addr().String()
 	closed.Close()
-	for _, tool := range []string{"curl", "bash", "zsh", "python3", "perl"} {
+	for _, tool := range []string{"curl", "bash", "zsh", "python3", "wget", "perl"} {
 		t.Run(tool, func(t *testing.T) {
 			sb := boxWith(t, tool)
+			home := sandbox.Cmd{Script: "echo 'proxy = http://127.0.0.1:9' >~/.curlrc; echo 'http_proxy = http://127.0.0.1:9' >~/.wgetrc", User: sandbox.AgentUser}
+			if _, err := sandbox.Output(t.Context(), sb, home); err != nil {
+				t.Fatal(err)
+			}
 			if err := harness.Dial(t.Context(), sb, server.URL); err != nil {
 				t.Errorf("Dial(%s): %v", server.URL, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentrl-go/agentrl/adapter"
 	"github.com/agentrl-go/agentrl/sandbox"
@@ -45,9 +46,16 @@ func openLedger(dir string) (*sandbox.Ledger, error) {
 	return sandbox.OpenLedger(dir)
 }
 
+// closeLedger first kills what a creation or a Close left in doubt. A backend
+// that is away then costs some seconds; the next process reaps.
 func closeLedger(l *sandbox.Ledger) error {
 	if l == nil {
 		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := l.Settle(ctx); err != nil {
+		slog.Warn("sandboxes are left to a reaper", "err", err)
 	}
 	return l.Close()
 }

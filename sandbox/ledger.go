@@ -28,6 +28,9 @@ type Ledger struct {
 	owner string // name of the folder
 	dir   string // the folder
 	lock  *os.File
+
+	mu      sync.Mutex
+	wrapped map[string]Provider // by the names given to Wrap
 }
 
 // An entry is one creation, in the file ID.json.
@@ -49,7 +52,7 @@ const lockFile = "lock"
 func OpenLedger(dir string) (*Ledger, error) {
 	var errs []error
 	for range 5 { // a reaper may take a folder away before it is locked
-		l := &Ledger{owner: rand.Text()}
+		l := &Ledger{owner: rand.Text(), wrapped: map[string]Provider{}}
 		l.dir = filepath.Join(dir, l.owner)
 		err := l.open()
 		if err == nil {
@@ -81,6 +84,24 @@ func (l *Ledger) open() error {
 	return nil
 }
 
+// Settle kills what is still in the ledger although nobody uses it any more:
+// creations of which it is open whether they made a sandbox, sandboxes whose
+// Close failed. Without it they wait for a reaper, and live as long as their
+// backend lets them. Call it when all sandboxes are closed.
+func (l *Ledger) Settle(ctx context.Context) error {
+	left, err := entries(l.dir)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return reapEntries(ctx, l.dir, left, l.backends(), &Reaped{})
+}
+
+func (l *Ledger) backends() map[string]Provider {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.wrapped)
+}
+
 // Close gives the process's place up. Sandboxes that are still in the ledger
 // are then for a reaper to kill.
 func (l *Ledger) Close() error {
@@ -92,9 +113,21 @@ func (l *Ledger) Close() error {
 }
 
 // Wrap returns a provider whose sandboxes are in the ledger, under the name
-// by which Reap finds the backend again.
+// by which Reap finds the backend again. It is a Reaper if p is one.
 func (l *Ledger) Wrap(backend string, p Provider) Provider {
-	return &ledgered{l, backend, p}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrapped[backend] = p
+	kept := &ledgered{l, backend, p}
+	if r, ok := p.(Reaper); ok {
+		return ledgeredReaper{kept, r}
+	}
+	return kept
+}
+
+type ledgeredReaper struct {
+	*ledgered
+	Reaper
 }
 
 type ledgered struct {

@@ -202,10 +202,27 @@ func TestReapIntent(t *testing.T) {
 	}
 }
 
-type losing struct{ sandbox.Provider }
+// A process that lives settles what it left in doubt itself.
+func TestSettle(t *testing.T) {
+	dir, p := t.TempDir(), &park{deny: errors.New("the backend is away")}
+	l, die := open(t, dir)
+	if _, err := l.Wrap("park", &losing{p}).Create(t.Context(), sandbox.Spec{}); err == nil {
+		t.Fatal("Create succeeds")
+	}
+	if err := l.Settle(t.Context()); !errors.Is(err, p.deny) || len(files(t, dir)) != 1 {
+		t.Errorf("Settle: %v, %v left; want the backend's error and the entry", err, files(t, dir))
+	}
+	p.deny = nil
+	if err := l.Settle(t.Context()); err != nil || len(files(t, dir)) != 0 || p.Live() != 0 {
+		t.Errorf("Settle: %v, %v left, %d alive", err, files(t, dir), p.Live())
+	}
+	die()
+}
+
+type losing struct{ *park }
 
 func (l *losing) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	_, err := l.Provider.Create(ctx, spec)
+	_, err := l.park.Create(ctx, spec)
 	return nil, errors.Join(err, errors.New("reply lost"))
 }
 

@@ -81,6 +81,15 @@ func reapFolder(ctx context.Context, dir string, backends map[string]Provider, d
 	if err != nil {
 		return err
 	}
+	if err := reapEntries(ctx, dir, list, backends, done); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// reapEntries kills what the entries of a folder stand for, and removes those
+// of which nothing is left.
+func reapEntries(ctx context.Context, dir string, list []entry, backends map[string]Provider, done *Reaped) error {
 	var errs []error
 	for _, e := range list {
 		if err := reapEntry(ctx, e, backends, done); err != nil {
@@ -89,10 +98,7 @@ func reapFolder(ctx context.Context, dir string, backends map[string]Provider, d
 		}
 		errs = append(errs, os.Remove(filepath.Join(dir, e.ID+".json")))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
+	return errors.Join(errs...)
 }
 
 // reapEntry kills what an entry stands for. It always looks by label too: a

@@ -116,26 +116,37 @@ func (s *Store) unpacked(a Asset, kind content, sum string, names []string) (Pro
 		return Program{}, fmt.Errorf("asset cache: %w", err)
 	}
 	file := filepath.Join(s.dir, sum+"-"+names[0])
-	p, ok := cached(file)
-	if !ok {
-		var err error
-		if p, err = unpack(a, kind, file, names); err != nil {
-			return Program{}, err
-		}
+	if p, ok := s.cached(file); ok {
+		return p, nil
 	}
-	sum, err := s.sum(Asset{Path: p.File})
-	p.SHA256 = sum
-	return p, err
+	p, err := unpack(a, kind, file, names)
+	if err != nil {
+		return Program{}, err
+	}
+	if p.SHA256, err = s.sum(Asset{Path: p.File}); err != nil {
+		return Program{}, err
+	}
+	return p, publish(file+".sum", 0o644, strings.NewReader(p.SHA256))
 }
 
-// cached is what a former call unpacked to file. The entry of a package is
-// noted last, when the package is there.
-func cached(file string) (Program, bool) {
-	if _, err := os.Stat(file); err == nil {
-		return Program{File: file}, true
+// cached is what a former call unpacked to file, if it is what it was then: a
+// machine that went down may have kept a file's name and lost its content. The
+// hash is noted last, when all the rest is there.
+func (s *Store) cached(file string) (Program, bool) {
+	noted, err := os.ReadFile(file + ".sum")
+	if err != nil {
+		return Program{}, false
 	}
-	entry, err := os.ReadFile(file + ".entry")
-	return Program{File: file + ".tar", Entry: string(entry)}, err == nil
+	p := Program{File: file, SHA256: string(noted)}
+	if _, err := os.Stat(file); err != nil {
+		entry, err := os.ReadFile(file + ".entry")
+		if err != nil {
+			return Program{}, false
+		}
+		p.File, p.Entry = file+".tar", string(entry)
+	}
+	_, err = s.sum(Asset{Path: p.File, SHA256: p.SHA256})
+	return p, err == nil && p.SHA256 != ""
 }
 
 // sum is the file's hash, checked against the asset's.
@@ -178,17 +189,25 @@ func hash(file string) (string, error) {
 }
 
 // publish writes a file of the cache, all of it or nothing.
-func publish(file string, mode os.FileMode, content io.Reader) (err error) {
+func publish(file string, mode os.FileMode, content io.Reader) error {
+	tmp, err := stage(file, mode, content)
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp, file)
+}
+
+// stage writes a file beside the one that it is to become. On an error nothing
+// of it is left.
+func stage(file string, mode os.FileMode, content io.Reader) (name string, err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".unpack-*")
 	if err != nil {
-		return fmt.Errorf("asset cache: %w", err)
+		return "", fmt.Errorf("asset cache: %w", err)
 	}
-	defer os.Remove(tmp.Name()) // which after the rename is no more
-	if _, err = io.Copy(tmp, content); err == nil {
-		err = tmp.Chmod(mode)
+	_, err = io.Copy(tmp, content)
+	if err = errors.Join(err, tmp.Chmod(mode), tmp.Close()); err != nil {
+		os.Remove(tmp.Name())
+		return "", fmt.Errorf("asset cache: %w", err)
 	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return fmt.Errorf("asset cache: %w", err)
-	}
-	return os.Rename(tmp.Name(), file)
+	return tmp.Name(), nil
 }

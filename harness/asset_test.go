@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -90,6 +91,8 @@ func TestAssetsThatAreRefused(t *testing.T) {
 		"text":             {write(t, "x", strings.Repeat("text ", 200)), []string{"neither a native program nor a tarball"}},
 		"another hash":     {pinned, []string{pinned.SHA256, sumOf(program), "pinned"}},
 		"cut in the midst": {write(t, "x.tgz", string(whole[:len(whole)/2])), []string{"damaged"}},
+		"cut at its end":   {write(t, "x.tgz", string(whole[:len(whole)-4])), []string{"damaged"}},
+		"a flipped bit":    {write(t, "x.tgz", flipped(whole, len(whole)-5)), []string{"damaged"}},
 		"npm's wrapper": {harnesstest.Tarball(t, map[string]string{
 			"package/package.json":   `{"name": "@v/claude-code", "version": "2.1.332", "bin": {"claude": "bin/claude.exe"}}`,
 			"package/bin/claude.exe": "echo native binary not installed >&2; exit 1\n",
@@ -112,6 +115,55 @@ func TestAssetsThatAreRefused(t *testing.T) {
 				t.Errorf("the cache keeps %v", left)
 			}
 		})
+	}
+}
+
+// flipped is data with one bit of its byte i changed.
+func flipped(data []byte, i int) string {
+	data = bytes.Clone(data)
+	data[i] ^= 4
+	return string(data)
+}
+
+// TestDamagedTail: the program is whole, and what comes behind it is not. Then
+// who knows.
+func TestDamagedTail(t *testing.T) {
+	var packed bytes.Buffer
+	w := tar.NewWriter(&packed)
+	for _, name := range []string{"package/claude", "package/LICENSE"} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(program))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(program)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	_, err := harness.NewStore(dir).Program(write(t, "x.tar", packed.String()[:1024+512+5]), "claude")
+	var bad *harness.AssetError
+	if !errors.As(err, &bad) || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("Program of a tarball cut behind the program: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("the cache keeps %v", left)
+	}
+}
+
+// TestDamagedCache: a file of the cache that is not what was unpacked any more.
+func TestDamagedCache(t *testing.T) {
+	a, dir := harnesstest.Tarball(t, map[string]string{"package/claude": program}), t.TempDir()
+	p, err := harness.NewStore(dir).Program(a, "claude")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.File, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := harness.NewStore(dir).Program(a, "claude"); err != nil || got != p {
+		t.Errorf("Program = %+v, %v; want %+v", got, err, p)
+	}
+	if data, err := os.ReadFile(p.File); string(data) != program {
+		t.Errorf("%s holds %q, %v", p.File, data, err)
 	}
 }
 

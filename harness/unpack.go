@@ -91,14 +91,13 @@ func open(a Asset, kind content) (r io.Reader, wait func() error, err error) {
 // unpack writes the asset's program to file, or its package to file.tar.
 func unpack(a Asset, kind content, file string, names []string) (Program, error) {
 	found := lookup{names: names, scripts: map[string]bool{}}
-	err := eachEntry(a, kind, func(h *tar.Header, r *bufio.Reader) (bool, error) {
-		return found.entry(h, r, file)
-	})
+	defer found.discard()
+	err := eachEntry(a, kind, func(h *tar.Header, r *bufio.Reader) error { return found.entry(h, r, file) })
 	switch entry := found.script(); {
 	case err != nil:
 		return Program{}, err
-	case found.native:
-		return Program{File: file}, nil
+	case found.native != "":
+		return Program{File: file}, os.Rename(found.native, file)
 	case entry == "":
 		return Program{}, &AssetError{a, found.missing()}
 	default:
@@ -106,35 +105,59 @@ func unpack(a Asset, kind content, file string, names []string) (Program, error)
 	}
 }
 
-// eachEntry calls f for the regular files of a tarball until it returns false.
-func eachEntry(a Asset, kind content, f func(*tar.Header, *bufio.Reader) (more bool, err error)) error {
+// eachEntry calls f for the regular files of a tarball. It reads all of it, so
+// that one that is damaged anywhere, or was cut, is refused.
+func eachEntry(a Asset, kind content, f func(*tar.Header, *bufio.Reader) error) error {
 	r, wait, err := open(a, kind)
 	if err != nil {
 		return err
 	}
+	damaged := func(err error) error { return &AssetError{a, "is damaged: " + err.Error()} }
 	content := bufio.NewReaderSize(nil, 1<<20)
 	for entries := tar.NewReader(r); ; {
 		h, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			if err := wait(); err != nil {
-				return &AssetError{a, "is damaged: " + err.Error()}
+			_, err := io.Copy(io.Discard, r) // the compression's checksum is behind the tar's end
+			if errors.Is(err, gzip.ErrHeader) {
+				err = nil // some padding behind it
+			}
+			if err := errors.Join(err, wait()); err != nil {
+				return damaged(err)
 			}
 			return nil
 		}
 		if err != nil {
 			_ = wait() // the tar's own error says more
-			return &AssetError{a, "is damaged: " + err.Error()}
+			return damaged(err)
 		}
-		if h.Typeflag != tar.TypeReg {
+		if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeGNUSparse {
 			continue
 		}
-		content.Reset(entries)
-		more, err := f(h, content)
-		if !more || err != nil {
+		reads := &noting{r: entries}
+		content.Reset(reads)
+		if err := f(h, content); err != nil {
 			_ = wait() // cut short by us
+			if reads.err != nil {
+				return damaged(reads.err)
+			}
 			return err
 		}
 	}
+}
+
+// noting is a reader that notes why it failed, so that a damaged tarball is not
+// taken for a cache that cannot be written.
+type noting struct {
+	r   io.Reader
+	err error
+}
+
+func (n *noting) Read(p []byte) (int, error) {
+	got, err := n.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n.err = err
+	}
+	return got, err
 }
 
 // repack writes the package as a plain tar, so that the sandbox needs no
@@ -154,29 +177,37 @@ func repack(a Asset, kind content, file, entry string) (Program, error) {
 // A lookup is what was seen of a tarball so far.
 type lookup struct {
 	names   []string
-	native  bool            // the program was found and written
+	native  string          // the program, where it was found and written for the time being
 	scripts map[string]bool // names of files that node could run
 	entries []string        // what the package.json files name, outermost first
 	pkg     string          // the outermost package: "name@version"
 	depth   int             // of that
 }
 
-func (l *lookup) entry(h *tar.Header, r *bufio.Reader, file string) (more bool, err error) {
+// discard removes what was written and not taken.
+func (l *lookup) discard() {
+	if l.native != "" {
+		os.Remove(l.native)
+	}
+}
+
+func (l *lookup) entry(h *tar.Header, r *bufio.Reader, file string) (err error) {
 	name := path.Clean(h.Name)
 	head, _ := r.Peek(64) // shorter at the end of a file
 	switch base := path.Base(name); {
+	case l.native != "":
+		return nil
 	case bytes.HasPrefix(head, elfMagic):
-		if !slices.Contains(l.names, base) {
-			return true, nil
+		if slices.Contains(l.names, base) {
+			l.native, err = stage(file, 0o755, r)
 		}
-		l.native = true
-		return false, publish(file, 0o755, r)
+		return err
 	case base == "package.json":
-		return true, l.packageFile(name, r)
+		return l.packageFile(name, r)
 	case slices.Contains([]string{".js", ".mjs", ".cjs"}, path.Ext(base)), bytes.HasPrefix(head, []byte("#!/usr/bin/env node")):
 		l.scripts[name] = true
 	}
-	return true, nil
+	return nil
 }
 
 // packageFile notes the scripts of a package.json under the names wanted.

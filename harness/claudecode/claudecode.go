@@ -81,9 +81,32 @@ func (h *Harness) Install(ctx context.Context, sb sandbox.Sandbox) error {
 func (h *Harness) Run(ctx context.Context, sb sandbox.Sandbox, job harness.Job) (harness.Report, error) {
 	args := harness.Words("-p", "--permission-mode", "bypassPermissions", "--output-format", "stream-json", "--verbose",
 		"--strict-mcp-config", "--disallowedTools", "WebSearch,WebFetch") + h.newer("--disable-slash-commands")
+	env := h.env(job)
+	settings, err := json.Marshal(map[string]any{"env": route(env)})
+	if err != nil {
+		return harness.Report{}, err
+	}
+	if !strings.Contains(h.o.ExtraArgs, "--settings") { // of two the last one counts
+		args += " --settings " + sandbox.Path(h.cli.Dir()+"/"+settingsFile)
+	}
 	return h.cli.Run(ctx, sb, harness.Launch{
-		Job: job, Args: strings.TrimSpace(args + " " + h.o.ExtraArgs), Env: h.env(job), Unset: foreign, Says: []string{`"type":"result"`, `"type": "result"`}, Read: read,
+		Job: job, Args: strings.TrimSpace(args + " " + h.o.ExtraArgs), Env: env, Files: map[string][]byte{settingsFile: settings}, Unset: foreign, Says: []string{`"type":"result"`, `"type": "result"`}, Read: read,
 	})
+}
+
+const settingsFile = "route.json"
+
+// route are the variables that lead to the policy. Those that a repository's
+// own .claude/settings.json sets come before the environment's, and after those
+// of settings on the command line.
+func route(env map[string]string) map[string]string {
+	pinned := map[string]string{}
+	for name, value := range env {
+		if strings.HasPrefix(name, "ANTHROPIC_") || name == "CLAUDE_CODE_SUBAGENT_MODEL" {
+			pinned[name] = value
+		}
+	}
+	return pinned
 }
 
 // newer is shell text for an option that versions before 2.1 refuse.

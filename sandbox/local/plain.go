@@ -77,7 +77,7 @@ func (b *box) command(ctx context.Context, cmd sandbox.Cmd) (c *exec.Cmd, owner 
 	if err != nil {
 		return nil, 0, err
 	}
-	c = exec.Command("sh", "-c", cmd.Script)
+	c = command("sh", "-c", cmd.Script)
 	c.Env, c.Dir = env, filepath.Join(b.root, cmd.Dir)
 	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
 		return nil, 0, fmt.Errorf("no directory %q: %w", cmd.Dir, sandbox.ErrInvalid)

@@ -6,8 +6,28 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
+	"slices"
+	"sync"
 	"syscall"
 )
+
+// heeding is how a command begins that an interrupt has to reach although this
+// process ignores it, as what a shell started in the background does: children
+// ignore it too, for good. It takes the env of coreutils 8.31 or later; elsewhere
+// it is nil.
+var heeding = sync.OnceValue(func() []string {
+	if !signal.Ignored(syscall.SIGINT) || exec.Command("env", "--default-signal=INT,QUIT", "true").Run() != nil {
+		return nil
+	}
+	return []string{"env", "--default-signal=INT,QUIT"}
+})
+
+// command is exec.Command with a child that does not ignore interrupts.
+func command(name string, args ...string) *exec.Cmd {
+	all := slices.Concat(heeding(), []string{name}, args)
+	return exec.Command(all[0], all[1:]...)
+}
 
 // ownGroup makes a command the leader of a session and so of a process group.
 func ownGroup(c *exec.Cmd) {

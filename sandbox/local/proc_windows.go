@@ -6,6 +6,8 @@ import (
 	"os/exec"
 )
 
+func command(name string, args ...string) *exec.Cmd { return exec.Command(name, args...) }
+
 // Windows has neither process groups nor signals of this kind: a command is
 // killed alone.
 func ownGroup(*exec.Cmd) {}

@@ -234,7 +234,7 @@ func (s *space) command(ctx context.Context, b *box, cmd sandbox.Cmd, home strin
 	if err != nil {
 		return nil, 0, err
 	}
-	c := exec.Command(s.enter[0], append(args, "--", "/bin/sh", "-c", enterScript, "sh", cmd.Dir, b.nonce, cmd.Script)...)
+	c := command(s.enter[0], append(args, "--", "/bin/sh", "-c", enterScript, "sh", cmd.Dir, b.nonce, cmd.Script)...)
 	c.Env = env
 	return c, owner, nil
 }

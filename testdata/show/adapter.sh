@@ -44,9 +44,9 @@ show_test "answers that lie" ./adapter/sglang '^TestAnswersThatLieAreRefused$'
 show_test "engine and router doubles" ./adapter/sglang/sglangtest '.' -race
 show_test "Anthropic Messages" ./adapter/anthropic '^Test(Dialect|Golden|Token)$'
 show_test "Chat Completions and Responses" ./adapter/openai '^Test(Chat|Responses|Golden|Token)'
-show_cmd "fuzz: Anthropic requests" go test ./adapter/anthropic -run '^$' -fuzz FuzzDecode -fuzztime 10s
-show_cmd "fuzz: OpenAI requests" go test ./adapter/openai -run '^$' -fuzz FuzzDecode -fuzztime 10s
-show_cmd "fuzz: answers of the engine" go test ./adapter/sglang -run '^$' -fuzz FuzzDecodeResponse -fuzztime 10s
+show_cmd "fuzz: Anthropic requests" go test ./adapter/anthropic -run '^$' -fuzz FuzzDecode -fuzztime 200000x
+show_cmd "fuzz: OpenAI requests" go test ./adapter/openai -run '^$' -fuzz FuzzDecode -fuzztime 200000x
+show_cmd "fuzz: answers of the engine" go test ./adapter/sglang -run '^$' -fuzz FuzzDecodeResponse -fuzztime 200000x
 show_bench "request bodies" ./adapter/sglang RequestBody
 show_bench "1,000 sessions x 20 turns at 10k tokens" $a 'Turns/10000$' -benchtime 20000x -timeout 120m
 show_bench "1,000 sessions x 20 turns at 100k tokens" $a 'Turns/100000$' -benchtime 20000x -timeout 120m

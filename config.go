@@ -299,7 +299,7 @@ func New(cfg Config, args Args) (*Generator, error) {
 	try(err)
 	g.EvalProtocol, err = newProtocol(cfg, "SWE_EVAL_PROTOCOL", cfg.EvalProtocol)
 	try(err)
-	g.Sandboxes, err = newProvider(cfg)
+	g.Sandboxes, err = NewProvider(cfg)
 	try(err)
 	ledger, err := openLedger(cfg.LedgerDir)
 	try(err)
@@ -379,7 +379,9 @@ func chooseSandbox(cfg Config) (name, why string) {
 	return "local", "there is neither an E2B_API_KEY nor a Docker socket that answers"
 }
 
-func newProvider(cfg Config) (sandbox.Provider, error) {
+// NewProvider returns the backend that cfg.Sandbox names, set up as New does,
+// without a ledger.
+func NewProvider(cfg Config) (sandbox.Provider, error) {
 	switch cfg.Sandbox {
 	case "e2b":
 		if cfg.E2BAPIKey == "" {

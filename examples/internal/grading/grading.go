@@ -4,15 +4,10 @@
 package grading
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
 	"github.com/agentrl-go/agentrl"
-	"github.com/agentrl-go/agentrl/sandbox"
-	"github.com/agentrl-go/agentrl/sandbox/docker"
-	"github.com/agentrl-go/agentrl/sandbox/e2b"
-	"github.com/agentrl-go/agentrl/sandbox/local"
 	"github.com/agentrl-go/agentrl/swe"
 	"github.com/agentrl-go/agentrl/swe/harbor"
 	"github.com/agentrl-go/agentrl/swe/scaleswe"
@@ -33,8 +28,11 @@ func Open(protocol, backend string, empty bool) (*agentrl.Generator, error) {
 	if g.Protocol, err = newProtocol(protocol, empty); err != nil {
 		return nil, err
 	}
-	g.Sandboxes, err = newProvider(backend, cfg)
-	return g, err
+	cfg.Sandbox = backend
+	if g.Sandboxes, err = agentrl.NewProvider(cfg); err != nil {
+		return nil, fmt.Errorf("-sandbox %s: %w", backend, err)
+	}
+	return g, nil
 }
 
 func newProtocol(name string, empty bool) (swe.Protocol, error) {
@@ -51,24 +49,6 @@ func newProtocol(name string, empty bool) (swe.Protocol, error) {
 		return harbor.New(harbor.Options{GradeEmpty: empty}), nil
 	}
 	return nil, fmt.Errorf("-protocol %q: want scaleswe, swebench, swepro, statusmap or harbor", name)
-}
-
-func newProvider(name string, cfg agentrl.Config) (sandbox.Provider, error) {
-	switch name {
-	case "local":
-		return &local.Provider{}, nil
-	case "docker":
-		return docker.New(docker.Options{Socket: cfg.DockerHost, Retries: cfg.RPCRetries}), nil
-	case "e2b":
-		if cfg.E2BAPIKey == "" {
-			return nil, errors.New("-sandbox e2b needs E2B_API_KEY")
-		}
-		return e2b.New(e2b.Options{
-			APIKey: cfg.E2BAPIKey, APIURL: cfg.E2BAPIURL, Domain: cfg.E2BDomain, SandboxURL: cfg.E2BSandboxURL,
-			ImageMetadataKey: cfg.ImageMetadataKey, Size: cfg.SandboxSize, Lifetime: cfg.SandboxLifetime, Retries: cfg.RPCRetries,
-		})
-	}
-	return nil, fmt.Errorf("-sandbox %q: want local, docker or e2b", name)
 }
 
 // ID is a row's instance id, for people.

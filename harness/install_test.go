@@ -3,7 +3,6 @@ package harness_test
 import (
 	"encoding/binary"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,21 +10,13 @@ import (
 
 	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/sandbox"
-	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/sandbox/local/localtest"
 )
 
 // plainBox is a sandbox of this machine, whose own programs are native ones.
 func plainBox(t *testing.T) sandbox.Sandbox {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
-	sb, err := (&local.Provider{Logger: slog.New(slog.DiscardHandler)}).Create(t.Context(), sandbox.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
-	return sb
+	return localtest.Boot(t, "", sandbox.Spec{})
 }
 
 // native is a program that runs here and ends in the given byte.

@@ -1,9 +1,7 @@
 package claudecode_test
 
 import (
-	"log/slog"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,24 +12,15 @@ import (
 	"github.com/agentrl-go/agentrl/harness/harnesstest"
 	"github.com/agentrl-go/agentrl/internal/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
-	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/sandbox/local/localtest"
 )
 
 // box is a sandbox in whose PATH the stand-in is claude.
 func box(t *testing.T, script string) sandbox.Sandbox {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
-	p := &local.Provider{Logger: slog.New(slog.DiscardHandler), Path: harnesstest.StandIn(t, "claude", script) + ":/usr/local/bin:/usr/bin:/bin"}
-	sb, err := p.Create(t.Context(), sandbox.Spec{Env: map[string]string{
+	return localtest.Boot(t, harnesstest.StandIn(t, "claude", script)+":/usr/local/bin:/usr/bin:/bin", sandbox.Spec{Env: map[string]string{
 		"ANTHROPIC_API_KEY": "of the image", "CLAUDE_CODE_USE_BEDROCK": "1", "NO_PROXY": "internal.example", "HTTP_PROXY": "http://proxy.example",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
-	return sb
 }
 
 // run installs and runs the stand-in.
@@ -171,15 +160,7 @@ func TestImageWithoutBash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
-	p := &local.Provider{Logger: slog.New(slog.DiscardHandler), Path: "/nowhere"}
-	sb, err := p.Create(t.Context(), sandbox.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
+	sb := localtest.Boot(t, "/nowhere", sandbox.Spec{})
 	if err := h.Install(t.Context(), sb); err == nil || !strings.Contains(err.Error(), "neither bash nor zsh") {
 		t.Errorf("Install without bash: %v", err)
 	}

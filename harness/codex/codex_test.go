@@ -1,9 +1,7 @@
 package codex_test
 
 import (
-	"log/slog"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -15,21 +13,13 @@ import (
 	"github.com/agentrl-go/agentrl/harness/harnesstest"
 	"github.com/agentrl-go/agentrl/internal/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
-	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/sandbox/local/localtest"
 )
 
 // run installs and runs a stand-in for codex.
 func run(t *testing.T, script string, o codex.Options) harness.Report {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
-	p := &local.Provider{Logger: slog.New(slog.DiscardHandler), Path: harnesstest.StandIn(t, "codex", script) + ":/usr/local/bin:/usr/bin:/bin"}
-	sb, err := p.Create(t.Context(), sandbox.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
+	sb := localtest.Boot(t, harnesstest.StandIn(t, "codex", script)+":/usr/local/bin:/usr/bin:/bin", sandbox.Spec{})
 	h, err := codex.New(o)
 	if err != nil {
 		t.Fatal(err)

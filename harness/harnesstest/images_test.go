@@ -3,8 +3,6 @@ package harnesstest_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,22 +17,13 @@ import (
 	"github.com/agentrl-go/agentrl/internal/cases"
 	"github.com/agentrl-go/agentrl/sandbox"
 	"github.com/agentrl-go/agentrl/sandbox/docker"
-	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/sandbox/local/localtest"
 )
 
 // poor boots a sandbox of an image that testdata/fetch/roots.sh makes.
 func poor(t *testing.T, image string) sandbox.Sandbox {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
-	p := &local.Provider{Logger: slog.New(slog.DiscardHandler)}
-	sb, err := p.Create(t.Context(), sandbox.Spec{Image: cases.Cache(t, "roots/"+image+".tar", "fetch-roots")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
-	return sb
+	return localtest.Boot(t, "", sandbox.Spec{Image: cases.Cache(t, "roots/"+image+".tar", "fetch-roots")})
 }
 
 // solve installs the harness and has it write a file.

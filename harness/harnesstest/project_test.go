@@ -1,8 +1,6 @@
 package harnesstest_test
 
 import (
-	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,7 +9,7 @@ import (
 	"github.com/agentrl-go/agentrl/harness/claudecode"
 	"github.com/agentrl-go/agentrl/internal/cases"
 	"github.com/agentrl-go/agentrl/sandbox"
-	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/sandbox/local/localtest"
 )
 
 // TestSettingsOfTheRepository: what a repository sets for its own developers
@@ -26,14 +24,7 @@ EOF`
 			if err != nil {
 				t.Fatal(err)
 			}
-			if os.Getuid() != 0 {
-				t.Skip("local sandboxes with users need root")
-			}
-			sb, err := (&local.Provider{Logger: slog.New(slog.DiscardHandler)}).Create(t.Context(), sandbox.Spec{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { sb.Close() })
+			sb := localtest.Boot(t, "", sandbox.Spec{})
 			if err := h.Install(t.Context(), sb); err != nil {
 				t.Fatal(err)
 			}

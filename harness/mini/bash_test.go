@@ -2,27 +2,18 @@ package mini
 
 import (
 	"encoding/json"
-	"log/slog"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/sandbox"
-	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/sandbox/local/localtest"
 )
 
 // TestCommandsOfAllKinds: whatever a model asks for is answered; none of it is
 // a fault of the sandbox.
 func TestCommandsOfAllKinds(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
-	sb, err := (&local.Provider{Logger: slog.New(slog.DiscardHandler)}).Create(t.Context(), sandbox.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
+	sb := localtest.Boot(t, "", sandbox.Spec{})
 	h := New(Options{})
 	if err := h.Install(t.Context(), sb); err != nil {
 		t.Fatal(err)
@@ -57,14 +48,7 @@ func TestCommandsOfAllKinds(t *testing.T) {
 }
 
 func TestEndlessOutputStaysInTheSandbox(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
-	sb, err := (&local.Provider{Logger: slog.New(slog.DiscardHandler)}).Create(t.Context(), sandbox.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
+	sb := localtest.Boot(t, "", sandbox.Spec{})
 	if err := sandbox.EnsureUser(t.Context(), sb); err != nil {
 		t.Fatal(err)
 	}

@@ -1,35 +1,25 @@
 package pi
 
 import (
-	"log/slog"
 	"net/http/httptest"
-	"os"
 	"testing"
 
 	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/harness/harnesstest"
 	"github.com/agentrl-go/agentrl/sandbox"
-	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/sandbox/local/localtest"
 )
 
 // TestLongConversation: pi's last event repeats all of it, and is longer than
 // what is read of a log's end.
 func TestLongConversation(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
 	const script = `for n in 1 2 3; do
 	echo '{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"toolUse"}}'
 	echo '{"type":"message_end","message":{"role":"toolResult","content":[]}}'
 done
 echo '{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"stop"}}'
 printf '{"type":"agent_end","messages":[{"role":"user","content":"'; head -c 3000000 /dev/zero | tr '\0' x; echo '"}]}'`
-	p := &local.Provider{Logger: slog.New(slog.DiscardHandler), Path: harnesstest.StandIn(t, "pi", script) + ":/usr/local/bin:/usr/bin:/bin"}
-	sb, err := p.Create(t.Context(), sandbox.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
+	sb := localtest.Boot(t, harnesstest.StandIn(t, "pi", script)+":/usr/local/bin:/usr/bin:/bin", sandbox.Spec{})
 	h, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)

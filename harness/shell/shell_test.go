@@ -1,28 +1,19 @@
 package shell_test
 
 import (
-	"log/slog"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/agentrl-go/agentrl/harness"
 	"github.com/agentrl-go/agentrl/harness/shell"
 	"github.com/agentrl-go/agentrl/sandbox"
-	"github.com/agentrl-go/agentrl/sandbox/local"
+	"github.com/agentrl-go/agentrl/sandbox/local/localtest"
 )
 
 // TestPrompts: of any length and any bytes.
 func TestPrompts(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("local sandboxes with users need root")
-	}
-	sb, err := (&local.Provider{Logger: slog.New(slog.DiscardHandler)}).Create(t.Context(), sandbox.Spec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sb.Close() })
+	sb := localtest.Boot(t, "", sandbox.Spec{})
 	h, err := shell.New(`printf '%s' "${AGENTRL_PROMPT-none}" | cut -c1-20; cat "$AGENTRL_PROMPT_FILE" | wc -c`, "")
 	if err != nil {
 		t.Fatal(err)
